@@ -95,13 +95,14 @@ def test_a_newcomer_gets_its_share_by_itself_though_the_leader_of_the_catalog_di
     run: Run, cluster_of: ClusterOf
 ) -> None:
     async def scenario() -> None:
-        async with cluster_of(3) as cluster:
+        # So slowly that it can be disturbed.
+        settings = {"rebalance_after_s": 2, "rebalance_bytes_per_s": 64 << 10}
+        async with cluster_of(3, settings=settings) as cluster:
             await cluster.create_topic("orders", partitions=4)
             async with Client(*(cluster.nodes[one].address for one in cluster.ids)) as client:
                 for number in range(4):
                     await client.publish("orders", b"x" * 200_000, partition=number)
-                await client.set_auto_balance(automatic=True)
-                await client.rebalance(bytes_per_s=64 << 10)  # so slowly that it can be disturbed
+                assert (await client.describe_balance()).is_automatic, "nobody had to choose it"
                 newcomer = await cluster.add()
 
                 async def has_its_share() -> bool:

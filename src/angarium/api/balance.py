@@ -33,7 +33,11 @@ class BalanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: int = 0
     """What all copies together may take; 0: as fast as replicas copy otherwise."""
     is_automatic: bool = False
-    """Whether it begins by itself when a node has come, gone or been drained."""
+    """Whether it begins by itself when a node has come, come back or been drained."""
+    is_due: bool = False
+    """Whether that has happened: it begins when all nodes have been there for a while."""
+    is_by_itself: bool = False
+    """Whether nobody asked for what goes on."""
     moves: tuple[MoveInfo, ...] = ()
     """What is under way, then what would follow, in order; the first thousand."""
     moves_left: int = 0
@@ -63,4 +67,7 @@ class BalanceBroker(Protocol):
         is being evened out."""
 
     async def set_auto_balance(self, *, automatic: bool) -> BalanceInfo:
-        """Say whether it begins by itself when a node has come, gone or been drained."""
+        """Say whether it begins by itself when a node has come, come back or been drained.
+
+        In a cluster that was formed at feature level 5 or above it does, unless it is told not to.
+        """

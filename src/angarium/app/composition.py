@@ -384,6 +384,8 @@ def config_of(settings: Settings) -> NodeConfig:
         staged_bytes_max=cluster.staged_bytes_max,
         clock_skew_max_ms=cluster.clock_skew_max_ms,
         recover_after_s=cluster.recover_after_s,
+        rebalance_after_s=cluster.rebalance_after_s,
+        rebalance_bytes_per_s=cluster.rebalance_bytes_per_s,
         host_config=HostConfig(replica=replica),
     )
 

@@ -17,6 +17,7 @@ from angarium.app.audit_settings import NOBODY_TO_NAME, AuditSettings
 from angarium.app.discovery_settings import DiscoverySettings
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
+from angarium.machine.catalog.balance import BYTES_PER_S_MIN
 from angarium.security import PasswordHash
 from angarium.security.certificate_users import CertificateUsers
 from angarium.security.jwt import IssuerSettings
@@ -508,6 +509,15 @@ class ClusterSettings:
     """How long, in seconds, nodes have to be silent before a partition may be recovered without
     them (`angarium cluster recover-partition`). Whoever may still come back should."""
 
+    rebalance_after_s: int = 60
+    """How long, in seconds, all nodes have to be there, and the same, before what they hold is
+    evened out by itself (`angarium cluster rebalance --auto`): nodes that are added one after the
+    other are one change, and one that restarts is none."""
+
+    rebalance_bytes_per_s: int = 16 << 20
+    """What all copies together may take in a second when that began by itself; 0: no bound. About
+    an eighth of a network of 1 Gbit/s."""
+
     auto_create_topics: bool = True
     """Create a topic with one partition when somebody publishes to a name that is not there,
     instead of refusing."""
@@ -521,6 +531,12 @@ class ClusterSettings:
             raise ValueError("clock_skew_max_ms: between 100 milliseconds and a minute")
         if not 1 <= self.recover_after_s <= 86_400:
             raise ValueError("recover_after_s: between a second and a day")
+        if not 0 <= self.rebalance_after_s <= 86_400:
+            raise ValueError("rebalance_after_s: up to a day")
+        if 0 != self.rebalance_bytes_per_s < BYTES_PER_S_MIN:
+            raise ValueError(
+                f"rebalance_bytes_per_s: at least {BYTES_PER_S_MIN} bytes, or 0 for no bound"
+            )
         if not 1 <= self.catalog_voters <= 9 or self.catalog_voters % 2 == 0:
             raise ValueError("catalog_voters: an odd number up to 9")
         if not 1 <= self.heartbeat_ticks <= 100:

@@ -17,6 +17,7 @@ from angarium.errors import (
 )
 from angarium.ids import CATALOG_GROUP, Index, NodeId
 from angarium.machine.catalog import (
+    BALANCE_LEVEL,
     CatalogMachine,
     Form,
     Labels,
@@ -299,7 +300,11 @@ class NodeCatalog(CatalogView):
         if not self.machine.cluster and node.leader_of(CATALOG_GROUP) == node.id:
             release = node.config.release
             await self.submit(
-                Form(cluster=cluster_name(node.folder_identity), level=release.level_max)
+                Form(
+                    cluster=cluster_name(node.folder_identity),
+                    level=release.level_max,
+                    is_automatic=release.level_max >= BALANCE_LEVEL,
+                )
             )
         await self.catch_up()
         self._became_current()

@@ -95,6 +95,12 @@ class NodeConfig:
     recover_after_s: float = 60.0
     """How long nodes have to be silent before a partition may be recovered without them."""
 
+    rebalance_after_s: float = 60.0
+    """How long every node has to be there, and the same, before evening out begins by itself."""
+
+    rebalance_bytes_per_s: int = 16 << 20
+    """What all its copies together may take, if it began by itself; 0: no bound."""
+
     request_timeout_s: float = 10.0
     """How long one node waits for another to answer a forwarded request."""
 
@@ -120,6 +126,8 @@ class NodeConfig:
             raise ValueError("staged_bytes_max is at least 1")
         if self.recover_after_s < 0:
             raise ValueError("recover_after_s is not negative")
+        if self.rebalance_after_s < 0 or self.rebalance_bytes_per_s < 0:
+            raise ValueError("rebalance_after_s and rebalance_bytes_per_s are not negative")
         if self.scrub_bytes_per_s < 0:
             raise ValueError("scrub_bytes_per_s is not negative")
         if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:

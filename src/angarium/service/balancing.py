@@ -5,6 +5,10 @@ anew (`node.balance`) whenever something more may begin, so it does not matter w
 then. A move is a `Reassign`, as in a drain: a newcomer listens until it has caught up, then votes
 from the joint change on in which another leaves. Nothing begins while a node is silent, nor with a
 partition that has not all of its replicas.
+
+A run that nobody asked for is more careful: it begins, and goes on, only when every node has been
+there and the same for a while (`Calm`), nothing else is on its way, and no partition at all lacks a
+replica. Its pace is a setting.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from angarium.machine.catalog import (
     BalanceEnd,
     Reassign,
 )
-from angarium.node.balance import COPIES_MAX, next_moves, planned
+from angarium.node.balance import COPIES_MAX, Calm, next_moves, planned
 from angarium.node.release import REBALANCE_LEVEL
 
 if TYPE_CHECKING:
@@ -68,6 +72,7 @@ class Balancing:
         self._seen: list[tuple[float, int]] = []
         """When how many bytes were left, of late."""
         self._told = ""
+        self._calm = Calm(wait=node.config.rebalance_after_s)
 
     # --- the contract -------------------------------------------------------------------------
 
@@ -101,6 +106,8 @@ class Balancing:
             begun_at=balance.begun_at,
             bytes_per_s=balance.bytes_per_s,
             is_automatic=balance.is_automatic,
+            is_due=balance.changed_at > 0,
+            is_by_itself=balance.is_by_itself,
             moves=tuple(moves[:MOVES_SHOWN_MAX]),
             moves_left=len(moves),
             bytes_left=left,
@@ -135,7 +142,7 @@ class Balancing:
         return await self.describe_balance()
 
     async def set_auto_balance(self, *, automatic: bool) -> BalanceInfo:
-        """Say whether it begins by itself when a node has come, gone or been drained."""
+        """Say whether it begins by itself when a node has come, come back or been drained."""
         self._check_level()
         await self._node.catalog.submit(BalanceChoose(is_automatic=automatic))
         return await self.describe_balance()
@@ -155,24 +162,50 @@ class Balancing:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                if self._is_mine():
-                    await self._round()
+                await self._look()
             except AngariumError as error:
                 _log.debug("rebalancing waits: %s", error)
 
+    async def _look(self) -> None:
+        if not self._is_mine():
+            self._calm.forget()
+        elif self._node.catalog.balance.is_running:
+            await self._round()
+        elif self._node.catalog.balance.changed_at:
+            await self._consider()
+
     def _is_mine(self) -> bool:
         node = self._node
-        return (
-            node.catalog.is_here
-            and node.leader_of(CATALOG_GROUP) == node.id
-            and node.catalog.balance.is_running
+        return node.catalog.is_here and node.leader_of(CATALOG_GROUP) == node.id
+
+    async def _consider(self) -> None:
+        """Begin though nobody asked for it, if it is time."""
+        catalog, config = self._node.catalog, self._node.config
+        await catalog.catch_up()
+        balance = catalog.balance
+        if balance.is_running or not self._is_calm() or self._moving():
+            return
+        if await self._lacking():
+            return
+        _log.info("nodes have changed: rebalancing begins by itself")
+        begin = BalanceBegin(
+            bytes_per_s=config.rebalance_bytes_per_s, changed_at=balance.changed_at
         )
+        await catalog.submit(begin)
+
+    def _is_calm(self) -> bool:
+        left = self._calm.look(
+            changed_at=self._node.catalog.balance.changed_at,
+            is_anybody_away=bool(self._silent()),
+            now=self._clock(),
+        )
+        return left <= 0
 
     async def _round(self) -> None:
         catalog = self._node.catalog
         await catalog.catch_up()  # it still leads, and knows of all that was decided
         balance, moving = catalog.balance, self._moving()
-        hindrance = self._hindrance()
+        hindrance = await self._hindered()
         if hindrance != self._told:
             self._told = hindrance
             _log.info("rebalancing %s", f"waits: {hindrance}" if hindrance else "goes on")
@@ -224,16 +257,39 @@ class Balancing:
 
     def _hindrance(self) -> str:
         """Say why nothing more may begin now; empty if it may."""
-        node = self._node
-        silent = [
-            one.id
-            for one in node.catalog.placeable()
-            if one.id != node.id and not node.peers.is_up(one.id)
-        ]
+        silent = self._silent()
         if not silent:
             return ""
         named = ", ".join(f"node {one}" for one in silent[:5])
         return f"{named} cannot be reached; bring it back, or drain and remove it"
+
+    def _silent(self) -> list[NodeId]:
+        node = self._node
+        return [
+            one.id
+            for one in node.catalog.placeable()
+            if one.id != node.id and not node.peers.is_up(one.id)
+        ]
+
+    async def _hindered(self) -> str:
+        """Say why the run that goes on begins nothing more now; empty if it does."""
+        is_calm = self._is_calm()  # always asked: it notes who is away
+        hindrance = self._hindrance()
+        if hindrance or not self._node.catalog.balance.is_by_itself:
+            return hindrance
+        if not is_calm:
+            return f"not every node has been there for {self._node.config.rebalance_after_s:g} s"
+        lacking = await self._lacking()
+        return f"{self._node.catalog.name_of(lacking)} lacks a replica" if lacking else ""
+
+    async def _lacking(self) -> RaftGroupId | None:
+        """Return a partition that stays where it is and has not all of its replicas, if any."""
+        partitions = [one for one in self._node.catalog.partitions() if not one.target]
+        full = await self._partitions.in_sync(partitions)
+        return next(
+            (one.group for one in partitions if not {*one.replicas} <= {*full.get(one.group, ())}),
+            None,
+        )
 
     async def _plan(self, sizes: dict[RaftGroupId, int]) -> list[Move]:
         catalog = self._node.catalog

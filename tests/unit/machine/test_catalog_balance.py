@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from angarium.ids import Incarnation, Index, Micros, NodeId, RaftGroupId, Term
 from angarium.machine.catalog import (
     BALANCE_LEVEL,
@@ -12,8 +14,10 @@ from angarium.machine.catalog import (
     CatalogMachine,
     CatalogOutcome,
     Form,
+    Labels,
     NodeDrain,
     NodeRegister,
+    NodeRemove,
     Reassign,
     Reassigned,
     TopicCreate,
@@ -22,13 +26,18 @@ from angarium.machine.catalog import (
 )
 from angarium.machine.outcomes import Done, Refused
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Catalog:
     """A catalog of some nodes with one topic on the first three."""
 
-    def __init__(self, *, nodes: int = 3, level: int = BALANCE_LEVEL) -> None:
+    def __init__(
+        self, *, nodes: int = 3, level: int = BALANCE_LEVEL, is_automatic: bool = False
+    ) -> None:
         self.machine = CatalogMachine()
-        self.do(Form(cluster="one", level=level))
+        self.do(Form(cluster="one", level=level, is_automatic=is_automatic))
         for number in range(1, nodes + 1):
             self.join(number)
         settings = TopicSettings(replication=3)
@@ -38,15 +47,21 @@ class Catalog:
         index = Index(self.machine.applied_index + 1)
         return self.machine.apply(index, Term(1), encode(command)).outcomes[0]
 
-    def join(self, number: int) -> None:
+    def join(self, number: int, *, address: str = "", zone: str = "", anew: int = 0) -> None:
         self.do(
             NodeRegister(
-                incarnation=Incarnation(number),
-                addresses=(),
+                node=NodeId(number) if anew else None,
+                incarnation=Incarnation(anew or number),
+                addresses=(("wire", address),) if address else (),
+                labels=Labels(zone=zone),
                 level_max=BALANCE_LEVEL,
                 time=Micros(9),
             )
         )
+
+    @property
+    def changed_at(self) -> Micros:
+        return self.machine.balance.changed_at
 
     def is_running(self) -> bool:
         return self.machine.balance.is_running
@@ -109,21 +124,72 @@ def test_a_run_that_ends_by_itself_leaves_everything_where_it_is_going() -> None
     assert catalog.replicas(1) == (before, (*before[:2], spare))
 
 
-def test_a_run_begins_by_itself_when_nodes_change_if_that_is_chosen() -> None:
+def test_a_change_of_nodes_is_noted_if_runs_begin_by_themselves() -> None:
     catalog = Catalog()
     catalog.join(4)
-    assert not catalog.is_running(), "not unless somebody has said so"
+    assert not catalog.changed_at, "a cluster from before that never chose keeps what it had"
     catalog.do(BalanceChoose(is_automatic=True))
-    assert not catalog.is_running()
-    catalog.join(5)
-    assert catalog.is_running()
-    catalog.do(BalanceEnd())
-    catalog.do(NodeDrain(node=NodeId(5)))
-    assert catalog.is_running()
-    catalog.do(BalanceEnd())
+    assert not catalog.changed_at
+    seen = [catalog.changed_at]
+    changes: list[Callable[[], object]] = [
+        lambda: catalog.join(5),
+        lambda: catalog.do(NodeDrain(node=NodeId(5))),
+        lambda: catalog.do(NodeDrain(node=NodeId(5), draining=False)),
+        lambda: catalog.join(5, zone="b"),
+        lambda: catalog.do(NodeRemove(node=NodeId(5))),
+    ]
+    for change in changes:
+        change()
+        assert catalog.changed_at > seen[-1], "each is another one, though the clock stands still"
+        seen.append(catalog.changed_at)
+    assert not catalog.is_running(), "the leader of the catalog begins, when all is calm"
     catalog.do(BalanceChoose(is_automatic=False))
+    assert not catalog.changed_at
     catalog.join(6)
-    assert not catalog.is_running()
+    assert not catalog.changed_at
+
+
+def test_a_node_that_comes_back_is_no_change() -> None:
+    catalog = Catalog(is_automatic=True)
+    catalog.do(BalanceBegin())
+    catalog.join(2, address="elsewhere:1")
+    catalog.join(2, address="elsewhere:1", anew=77)
+    assert catalog.machine.nodes.by_id[NodeId(2)].incarnation == 77
+    assert not catalog.changed_at
+    catalog.do(NodeDrain(node=NodeId(2)))
+    drained_at = catalog.changed_at
+    assert drained_at
+    catalog.do(NodeRemove(node=NodeId(2)))
+    assert catalog.changed_at == drained_at, "that it goes was said when it was drained"
+
+
+def test_what_begins_by_itself_does_so_for_the_change_that_was_seen_and_beside_nothing() -> None:
+    catalog = Catalog(is_automatic=True)
+    seen = catalog.changed_at
+    assert seen
+    catalog.join(4)
+    assert catalog.do(BalanceBegin(changed_at=seen)) == Done(changed=False), "one came since"
+    assert catalog.do(BalanceBegin(changed_at=catalog.changed_at, bytes_per_s=1 << 20)) == Done()
+    balance = catalog.machine.balance
+    assert (balance.is_running, balance.is_by_itself, balance.changed_at) == (True, True, 0)
+    catalog.join(5)
+    later = catalog.changed_at
+    assert catalog.do(BalanceBegin(changed_at=later)) == Done(changed=False), "one goes on"
+    catalog.do(BalanceEnd(begun_at=balance.begun_at))
+    assert catalog.changed_at == later, "its last plan may not have known of the newcomer"
+    catalog.do(BalanceBegin())
+    assert not catalog.machine.balance.is_by_itself, "somebody has said so"
+    assert not catalog.changed_at
+
+
+def test_what_was_called_off_does_not_begin_again_before_nodes_change() -> None:
+    catalog = Catalog(is_automatic=True)
+    catalog.do(BalanceBegin(changed_at=catalog.changed_at))
+    catalog.join(4)
+    catalog.do(BalanceEnd(is_called_off=True))
+    assert not catalog.changed_at
+    catalog.join(5)
+    assert catalog.changed_at
 
 
 def test_it_survives_a_snapshot() -> None:

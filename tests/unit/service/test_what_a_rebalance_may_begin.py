@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from angarium.ids import NodeId, RaftGroupId, TopicId
+from angarium.ids import Micros, NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog import Balance, BalanceBegin, Partition
 from angarium.node.balance import Move
 from angarium.service.balancing import Balancing
@@ -45,7 +45,8 @@ class FullReplicas:
 
 
 def _balancing(known: Known) -> Balancing:
-    return Balancing(cast("Any", SimpleNamespace(catalog=known)), cast("Any", FullReplicas()))
+    node = SimpleNamespace(catalog=known, config=SimpleNamespace(rebalance_after_s=60.0))
+    return Balancing(cast("Any", node), cast("Any", FullReplicas()))
 
 
 def _copying(group: RaftGroupId) -> Move:
@@ -83,3 +84,111 @@ def test_a_rebalance_that_is_said_again_keeps_its_pace() -> None:
     assert _asked(Known(running), 0) == 0
     ended = Balance(bytes_per_s=1 << 20)
     assert _asked(Known(ended), None) == 0
+
+
+class Cluster:
+    """Three nodes as the leader of the catalog sees them, with one partition, and its clock."""
+
+    def __init__(self, balance: Balance) -> None:
+        self.balance = balance
+        self.is_here, self.id = True, ONE
+        self.level = 9
+        self.leader = ONE
+        self.away: set[NodeId] = set()
+        self.full: tuple[NodeId, ...] = HERE
+        self.partition = Partition(WHOLE, TopicId(1), 0, HERE, ())
+        self.now = 1_000.0
+        self.submitted: list[Any] = []
+        self.catalog = self.peers = self
+        self.config = SimpleNamespace(rebalance_after_s=60.0, rebalance_bytes_per_s=7 << 20)
+        self.balancing = Balancing(cast("Any", self), cast("Any", self), clock=lambda: self.now)
+
+    def leader_of(self, _: RaftGroupId) -> NodeId:
+        return self.leader
+
+    def is_up(self, node: NodeId) -> bool:
+        return node not in self.away
+
+    def placeable(self) -> list[Any]:
+        return [SimpleNamespace(id=one) for one in HERE]
+
+    def partitions(self) -> list[Partition]:
+        return [self.partition]
+
+    def name_of(self, _: RaftGroupId) -> str:
+        return "orders partition 0"
+
+    async def in_sync(self, _: Sequence[Partition]) -> dict[RaftGroupId, tuple[NodeId, ...]]:
+        return {WHOLE: self.full}
+
+    async def catch_up(self) -> None:
+        pass
+
+    async def submit(self, command: Any) -> None:
+        self.submitted.append(command)
+
+    def looked_after(self, seconds: float) -> list[Any]:
+        """Let the leader look once more, so much later; return what it has asked for by now."""
+        self.now += seconds
+        asyncio.run(self.balancing._look())
+        return self.submitted
+
+
+CHANGED = Balance(is_automatic=True, changed_at=Micros(5))
+BEGIN = BalanceBegin(changed_at=Micros(5), bytes_per_s=7 << 20)
+
+
+def test_it_begins_by_itself_a_while_after_nodes_have_changed_at_its_own_pace() -> None:
+    cluster = Cluster(CHANGED)
+    assert cluster.looked_after(0) == []
+    assert cluster.looked_after(59) == []
+    assert cluster.looked_after(1) == [BEGIN]
+
+
+def test_nothing_begins_by_itself_if_nodes_have_not_changed() -> None:
+    cluster = Cluster(Balance(is_automatic=True))
+    cluster.looked_after(0)
+    assert cluster.looked_after(900) == []
+
+
+def test_it_waits_while_a_node_is_away_and_for_a_while_after() -> None:
+    cluster = Cluster(CHANGED)
+    cluster.looked_after(0)
+    cluster.away = {THREE}
+    assert cluster.looked_after(900) == []
+    cluster.away = set()
+    assert cluster.looked_after(59) == []
+    assert cluster.looked_after(1) == [BEGIN]
+
+
+def test_it_waits_while_a_partition_lacks_a_replica_or_moves() -> None:
+    cluster = Cluster(CHANGED)
+    cluster.looked_after(0)
+    cluster.full = (ONE, TWO)
+    assert cluster.looked_after(900) == []
+    cluster.full = HERE
+    cluster.partition = Partition(WHOLE, TopicId(1), 0, HERE, (), target=(ONE, TWO, FOUR))
+    assert cluster.looked_after(1) == []
+    cluster.partition = Partition(WHOLE, TopicId(1), 0, HERE, ())
+    assert cluster.looked_after(1) == [BEGIN]
+
+
+def test_who_has_just_become_the_leader_waits_from_then_on() -> None:
+    cluster = Cluster(CHANGED)
+    cluster.looked_after(0)
+    cluster.leader = TWO
+    assert cluster.looked_after(59) == []
+    cluster.leader = ONE
+    assert cluster.looked_after(1) == []
+    assert cluster.looked_after(60) == [BEGIN]
+
+
+def test_what_began_by_itself_stops_for_any_partition_that_lacks_a_replica() -> None:
+    unasked = Cluster(Balance(begun_at=Micros(5), is_automatic=True, is_by_itself=True))
+    asked = Cluster(Balance(begun_at=Micros(5), is_automatic=True))
+    for cluster in (unasked, asked):
+        cluster.full = (ONE, TWO)
+        asyncio.run(cluster.balancing._hindered())
+        cluster.now += 60
+    assert asyncio.run(unasked.balancing._hindered()) == "orders partition 0 lacks a replica"
+    assert asyncio.run(asked.balancing._hindered()) == "", "others are not held up by it"

@@ -24,6 +24,10 @@ The leader of the catalog carries it out, a few moves at a time; a new leader go
 one was. A partition keeps all of its replicas until its newcomer has caught up, and is never spread
 over fewer hosts, zones or regions. Nothing begins while a node cannot be reached.
 
+A new cluster also does it by itself, after a node came, came back from a drain, or was drained:
+when all nodes have been there for a minute and no partition lacks a replica, at 16 MiB/s ([cluster]
+rebalance_after_s and rebalance_bytes_per_s in node.toml). --auto off ends that.
+
     angarium cluster rebalance --dry-run
     angarium cluster rebalance --throttle 20MB --watch"""
 
@@ -109,7 +113,8 @@ def add(words: Words) -> None:
     rebalance.add_argument(
         "--auto",
         choices=("on", "off"),
-        help="whether it begins by itself when a node came, went or was drained (default: off)",
+        help="whether it begins by itself when a node came, came back or was drained (a new cluster"
+        " begins with: on)",
     )
 
     recover = family.add(

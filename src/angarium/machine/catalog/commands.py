@@ -81,6 +81,8 @@ class Form(_Command, frozen=True, kw_only=True, array_like=True):
     cluster: str
     level: int = 1
     """The feature level it begins with: the highest that its first node knows."""
+    is_automatic: bool = False
+    """Whether what nodes hold is evened out by itself, until somebody chooses otherwise."""
 
 
 class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
@@ -221,6 +223,8 @@ class BalanceBegin(_Command, frozen=True, kw_only=True, array_like=True):
 
     bytes_per_s: int = 0
     """What all copies together may take; 0: as fast as replicas copy otherwise."""
+    changed_at: Micros = Micros(0)
+    """By itself, because nodes changed then, and only if that is still so; 0: somebody said so."""
 
 
 class BalanceEnd(_Command, frozen=True, kw_only=True, array_like=True):
@@ -233,7 +237,7 @@ class BalanceEnd(_Command, frozen=True, kw_only=True, array_like=True):
 
 
 class BalanceChoose(_Command, frozen=True, kw_only=True, array_like=True):
-    """Say whether it begins by itself when nodes come, go or are drained."""
+    """Say whether it begins by itself when nodes come, come back from a drain or are drained."""
 
     is_automatic: bool
 

@@ -16,7 +16,7 @@ from angarium.ids import Epoch, Index, Micros, NodeId, ProducerId, RaftGroupId, 
 from angarium.machine.catalog import commands
 from angarium.machine.catalog.access import AccessTables
 from angarium.machine.catalog.access_commands import AccessCommand
-from angarium.machine.catalog.balance import Balance, begun, begun_by_itself, chosen, ended
+from angarium.machine.catalog.balance import Balance, begun, changed, chosen, ended, sites
 from angarium.machine.catalog.commands import CatalogCommand, decode
 from angarium.machine.catalog.join_tokens import JoinTokens
 from angarium.machine.catalog.nodes import Nodes
@@ -51,6 +51,13 @@ PRODUCER_BLOCK_MAX: Final = 1_000_000
 
 NAMED_PRODUCERS_MAX: Final = 100_000
 """Named producers of a cluster. At the limit a new name is refused."""
+
+_ABOUT_NODES: Final = (
+    commands.NodeRegister,
+    commands.NodeJoin,
+    commands.NodeDrain,
+    commands.NodeRemove,
+)
 
 
 class CatalogMachine:
@@ -121,6 +128,7 @@ class CatalogMachine:
             return CatalogApplied(index=index, outcomes=(unformed,))
         topic = self._topic_of(command)
         before = self.topics.by_id[topic].groups if topic in self.topics.by_id else ()
+        sites_before = sites(self.nodes) if isinstance(command, _ABOUT_NODES) else []
         outcome: CatalogOutcome
         if isinstance(command, AccessCommand):
             outcome = self.access.perform(index, command)
@@ -134,13 +142,12 @@ class CatalogMachine:
             return CatalogApplied(index=index, outcomes=(outcome,))
         if isinstance(outcome, NodeRegistered):
             self.recoveries.enforce(self.nodes, outcome.node)
-        touched = _nodes_touched(command, outcome)
-        if touched:
-            self.balance = begun_by_itself(self.balance, self.nodes, self.clock)
+        if isinstance(command, _ABOUT_NODES) and sites(self.nodes) != sites_before:
+            self.balance = changed(self.balance, self.nodes, self.clock)
         return CatalogApplied(
             index=index,
             outcomes=(outcome,),
-            nodes=touched,
+            nodes=_nodes_touched(command, outcome),
             groups=_groups_touched(command, outcome, before),
             topics=_topics_touched(outcome, topic),
         )
@@ -243,6 +250,7 @@ class CatalogMachine:
             return refused(InvalidArgument, "feature levels begin at 1")
         self.cluster = command.cluster
         self.nodes.level = command.level
+        self.balance = Balance(is_automatic=command.is_automatic)
         return Formed(self.cluster)
 
     def _issue(self, command: commands.ProducerBlock) -> CatalogOutcome:

@@ -76,7 +76,8 @@ class ProcessCluster:
         self._count = nodes
         self._program = tuple(program)
         self._programs = dict(programs or {})
-        self._settings = dict(settings or {})
+        # Tests say themselves where replicas go: nothing is to be evened out behind their backs.
+        self._settings = {"rebalance_after_s": 86_400, **(settings or {})}
         self._data = dict(data or {})
         self._tls = tls
         self._doors = doors
