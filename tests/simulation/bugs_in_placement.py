@@ -11,8 +11,11 @@ from tests.simulation.variants import rebalanced, scripted
 
 from angarium.log.halts import Halts
 from angarium.log.renewals import NEVER_ALONE
+from angarium.machine.catalog import machine as catalog_machine
 from angarium.machine.catalog.topics import Topics
 from angarium.node import recovering, survivors
+from angarium.node.balance import Calm, next_moves
+from angarium.node.balance import replicas as evening
 from angarium.node.balance.layout import Layout
 from angarium.node.recollections import Recollections
 from angarium.replica import opening
@@ -21,14 +24,16 @@ from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.replica import Replica
 from angarium.replica.roster import Roster
 from angarium.testing.sim import node as sim_node
-from angarium.testing.sim import operator
+from angarium.testing.sim import operator, rebalancing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from angarium.ids import Index, NodeId, RaftGroupId, ReplicaId
-    from angarium.machine.catalog import Moving, Node, Reassign, Recovery
+    from angarium.machine.catalog import Moving, Node, Partition, Reassign, Recovery
+    from angarium.machine.catalog.nodes import Nodes
     from angarium.machine.outcomes import Done, Refused
+    from angarium.node.balance import Move
     from angarium.node.recovering import Due
     from angarium.node.survivors import Survivor
     from angarium.raft import RaftNode
@@ -170,3 +175,41 @@ def stale_plans_carried_out() -> Iterator[Replaced]:
         return original(topics, structs.replace(command, replaces=()), nodes)
 
     yield Replaced(Topics, "reassign", reassign)
+
+
+@bug(seeds_max=20, run=rebalanced)
+def rebalance_begun_before_all_is_calm() -> Iterator[Replaced]:
+    """What nobody asked for begins as soon as nodes have changed, and others may come or go yet."""
+
+    def look(*_: Any, **__: Any) -> float:
+        return 0
+
+    yield Replaced(Calm, "look", look)
+
+
+@bug(seeds_max=20, run=rebalanced)
+def moved_node_taken_for_a_newcomer() -> Iterator[Replaced]:
+    """A node that comes back under another address is a reason to move replicas."""
+
+    def sites(nodes: Nodes) -> list[Any]:
+        return [(one.id, one.labels, one.addresses) for one in nodes.placeable()]
+
+    yield Replaced(catalog_machine, "sites", sites)
+
+
+@bug(seeds_max=20, run=rebalanced)
+def rebalance_that_never_rests() -> Iterator[Replaced]:
+    """Nodes that are even but for one replica give it to each other, plan after plan."""
+
+    yield Replaced(evening, "APART_MIN", 1)
+
+
+@bug(seeds_max=20, run=rebalanced)
+def whole_way_gone_at_once() -> Iterator[Replaced]:
+    """All that a plan has for a partition is done in one step, whoever of its voters is left."""
+
+    def at_once(plan: Sequence[Move], under_way: Iterable[Partition]) -> list[Move]:
+        last = {move.group: move.target for move in plan}
+        return [move._replace(target=last[move.group]) for move in next_moves(plan, under_way)]
+
+    yield Replaced(rebalancing, "next_moves", at_once)

@@ -6,6 +6,9 @@ plan of the last one may still come in. Plans are made by the same code as in a 
 (`node.balance`) and carried out by the operator. Each step is judged by rules that are written down
 once more here: a majority stays, no two replicas share a host, none is spread worse than before,
 nothing is sent elsewhere while it is on its way, and no plan is carried out that is out of date.
+
+In every other run nobody asks for a rebalance when nodes change: it begins by itself, by the same
+code again (`Calm`). `unasked.Unasked` judges when.
 """
 
 from __future__ import annotations
@@ -31,9 +34,10 @@ from angarium.machine.catalog import (
 )
 from angarium.machine.catalog.regions import REGIONS_LEVEL
 from angarium.machine.outcomes import Refused
-from angarium.node.balance import located, next_moves, planned
+from angarium.node.balance import Calm, located, next_moves, planned
 from angarium.node.steering import reassignment
 from angarium.testing.sim.clock import MILLISECOND, SECOND
+from angarium.testing.sim.unasked import Unasked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,6 +76,15 @@ LATE_FOR: Final = (100, 2_000)
 SHARE_LED: Final = 0.2
 """Rounds in which a partition goes to the leader that it prefers."""
 
+CALM: Final = 400 * MILLISECOND
+"""How long nodes are there, and the same, before a rebalance begins by itself."""
+
+SHARE_AUTOMATIC: Final = 0.5
+"""Runs in which nobody asks for it."""
+
+SHARE_MOVED_HOUSE: Final = 0.3
+"""Of the changes in these, those in which a node only gets another address."""
+
 DONE_WITHIN: Final = 60 * SECOND
 """How long after healing everything may take to be where it belongs."""
 
@@ -89,10 +102,16 @@ class Rebalancing:
         self._led_again_at = 0
         self._late: list[tuple[int, list[Move]]] = []
         """What leaders that are lost have asked for, and when it comes."""
+        self._chance = random.Random(seed ^ 0xA070)
+        self.is_automatic = self._chance.random() < SHARE_AUTOMATIC
+        self._is_undrained = not self.is_automatic
+        """Whether every node came back at last, all at once, with nothing else going on."""
+        self._calm = Calm(wait=CALM)
+        self._unasked = Unasked(self, calm=CALM - ROUND)
 
     def start(self) -> None:
         """Enter nodes and partitions, and begin."""
-        self.do(Form(cluster="rebalanced", level=REGIONS_LEVEL))
+        self.do(Form(cluster="rebalanced", level=REGIONS_LEVEL, is_automatic=self.is_automatic))
         labels = self.labels()
         for node in self.world.nodes.values():
             self.do(
@@ -121,7 +140,9 @@ class Rebalancing:
     def is_done(self) -> bool:
         """Whether everything is where it belongs, and nothing is left to move."""
         return (
-            not self.machine.balance.is_running
+            self._is_undrained
+            and not self.machine.balance.is_running
+            and not self.machine.balance.changed_at
             and not self._moving()
             and not any(map(self._is_on_leaving_node, self.partitions()))
         )
@@ -142,6 +163,7 @@ class Rebalancing:
 
     def _round(self) -> None:
         self.world.scheduler.after(ROUND, self._round)
+        self._unasked.look()
         if self.world.scheduler.now < self._led_again_at:
             return
         if self.world.faults.active and self._dice.random() < SHARE_FAILED:
@@ -150,8 +172,10 @@ class Rebalancing:
         self._note_arrivals()
         if self.world.faults.active:
             self._disturb()
-        elif not self.machine.balance.is_running and not self._moving() and self._plan():
+        elif self._has_to_be_asked() and not self._moving() and self._plan():
             self.do(BalanceBegin(time=self._now()))
+        elif not self._is_undrained and all(map(self._is_whole, self.partitions())):
+            self._undrain()
         self._drain()
         self._balance()
         self._tell_operator()
@@ -170,6 +194,7 @@ class Rebalancing:
         following = CatalogMachine()
         following.restore(self.machine.snapshot())
         self.machine = following
+        self._calm.forget()
         self.world.note("catalog", "has another leader")
 
     def _now(self) -> Micros:
@@ -179,10 +204,36 @@ class Rebalancing:
         is_idle = not self.machine.balance.is_running and not self._moving()
         if self.machine.balance.is_running and self.rng.random() < SHARE_CALLED_OFF:
             self.do(BalanceEnd(is_called_off=True))
+            self._unasked.plans_anew()
         if self.rng.random() >= (SHARE_CHANGED if is_idle else SHARE_CHANGED_MEANWHILE):
             return
-        self.change()
-        self.do(BalanceBegin(time=self._now()))
+        if not self.is_automatic:
+            self.change()
+            self.do(BalanceBegin(time=self._now()))
+        elif self._chance.random() < SHARE_MOVED_HOUSE:
+            self._unasked.judge_return(self._move_house)
+        else:
+            self.change()
+
+    def _has_to_be_asked(self) -> bool:
+        """Tell whether nothing begins if nobody says so: it was called off, or a topic altered."""
+        balance = self.machine.balance
+        return not balance.is_running and not balance.changed_at
+
+    def _move_house(self) -> None:
+        """Let a node register under another address, as after a restart elsewhere."""
+        node = self._chance.choice(sorted(self.machine.nodes.by_id))
+        known = self.machine.nodes.by_id[node]
+        self.do(
+            NodeRegister(
+                node=node,
+                incarnation=known.incarnation,
+                addresses=(("wire", f"host:{self.world.scheduler.now}"),),
+                labels=known.labels,
+                level_max=REGIONS_LEVEL,
+                time=self._now(),
+            )
+        )
 
     def change(self) -> None:
         """Drain a node, or let it come back."""
@@ -190,6 +241,11 @@ class Rebalancing:
         left = [one for one in self.machine.nodes.placeable() if one.id != node.id]
         if node.draining or self.may_do_without(left):
             self.do(NodeDrain(node=node.id, draining=not node.draining))
+
+    def _undrain(self) -> None:
+        self._is_undrained = True
+        for node in sorted(self.machine.nodes.by_id):
+            self.do(NodeDrain(node=node, draining=False))
 
     def may_do_without(self, left: list[Node]) -> bool:
         """Tell whether the nodes that would be left can hold everything."""
@@ -215,10 +271,15 @@ class Rebalancing:
             if due <= world.scheduler.now:
                 self._late.remove((due, moves))
                 stale += moves
-        self._begin(stale)
+        if stale:
+            self._begin(stale)
+            self._unasked.plans_anew()
+        is_calm = self._is_calm()
         if not machine.balance.is_running:
+            if machine.balance.changed_at and is_calm:
+                self._begin_unasked()
             return
-        if not all(world.nodes[one.id].is_up for one in machine.nodes.placeable()):
+        if self.away() or (machine.balance.is_by_itself and not is_calm):
             return
         moving, plan = self._moving(), self._plan()
         if not plan and not moving:
@@ -231,21 +292,45 @@ class Rebalancing:
         if self.rng.random() < SHARE_STALE:
             self._stale = moves
         else:
-            self._begin(moves)
+            self._unasked.judge_moves(self._begin(moves))
+
+    def away(self) -> list[NodeId]:
+        """Return the nodes that should have replicas and cannot be reached."""
+        nodes = self.world.nodes
+        return [one.id for one in self.machine.nodes.placeable() if not nodes[one.id].is_up]
+
+    def _is_calm(self) -> bool:
+        left = self._calm.look(
+            changed_at=self.machine.balance.changed_at,
+            is_anybody_away=bool(self.away()),
+            now=self.world.scheduler.now,
+        )
+        return left <= 0
+
+    def _begin_unasked(self) -> None:
+        if self._moving() or not all(map(self._is_whole, self.partitions())):
+            return
+        self._unasked.judge_beginning()
+        self.do(BalanceBegin(time=self._now(), changed_at=self.machine.balance.changed_at))
+
+    def _is_whole(self, partition: Partition) -> bool:
+        leader = self.world.operator.leader(partition.group)
+        if leader is None:
+            return False
+        full = self.world.operator.full_replicas(partition.group, leader)
+        return set(partition.replicas) <= set(full)
 
     def _plan(self) -> list[Move]:
         return planned(self.machine.nodes.placeable(), located(self.machine, self._sizes))
 
-    def _begin(self, moves: Sequence[Move]) -> None:
+    def _begin(self, moves: Sequence[Move]) -> list[Move]:
+        """Carry out what may be; return that."""
+        begun = []
         for move in moves:
             partition = self.machine.topics.partitions[move.group]
             leader = self.world.operator.leader(move.group)
             if leader is None:
                 continue
-            if leader.is_resting and not leader.is_membership_heard:
-                # Groups rest sooner here than everybody has heard of a change: no time passes for
-                # one that rests, so it would never count as heard (seed 151016).
-                leader.woken()
             full = self.world.operator.full_replicas(move.group, leader)
             if move.arriving is not None and not set(partition.replicas) <= set(full):
                 continue
@@ -255,6 +340,8 @@ class Rebalancing:
                     name = f"group {move.group}"
                     self.object_to(f"{name}: it was planned while it lived on {move.replicas}")
                 self.judge_step(partition, move.target)
+                begun.append(move)
+        return begun
 
     def _note_arrivals(self) -> None:
         for partition in self._moving():
