@@ -75,6 +75,8 @@ class TailKey(NamedTuple):
     partition: int | None
     """None: all that the topic has and will have."""
     form: str
+    max_staleness_ms: int | None = None
+    """How old what is read may be, as in `FetchRequest`; None: as old as it likes."""
 
 
 class Tails:
@@ -161,15 +163,16 @@ class Tail:
         self._tasks = [asyncio.get_running_loop().create_task(self._follow(subscription))]
 
     async def _subscribed(self) -> Subscription:
-        topic, number, _ = self._key
+        topic, number, bound = self._key.topic, self._key.partition, self._key.max_staleness_ms
         if number is None:
-            self._whole = await whole_topic(self._broker, topic, LIVE)
+            self._whole = await whole_topic(self._broker, topic, LIVE, max_staleness_ms=bound)
             self._grow()
             return self._whole
         offset = await self._broker.find_offset(topic, number, LIVE)
         self.partitions, self.positions = [number], [offset]
         start = Start(StartAt.OFFSET, offset)
-        return await self._broker.subscribe([Interest(topic=topic, partition=number, start=start)])
+        wish = Interest(topic=topic, partition=number, start=start, max_staleness_ms=bound)
+        return await self._broker.subscribe([wish])
 
     async def _follow(self, subscription: Subscription) -> None:
         error: AngariumError | None = None
@@ -261,7 +264,13 @@ class Tail:
         """Return records of one partition up to `end`, written down, and move its position."""
         topic = self._key.topic
         number, start = self.partitions[index], Offset(positions[index])
-        wanted = FetchRequest(topic=topic, partition=number, offset=start, bytes_max=CATCH_UP_BYTES)
+        wanted = FetchRequest(
+            topic=topic,
+            partition=number,
+            offset=start,
+            bytes_max=CATCH_UP_BYTES,
+            max_staleness_ms=self._key.max_staleness_ms,
+        )
         result: FetchResult | None = None
         while result is None:
             try:

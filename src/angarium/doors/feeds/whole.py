@@ -32,10 +32,12 @@ LOOK_SECONDS: Final = 5.0
 """How often a topic is looked at for partitions that were added without anything else coming."""
 
 
-async def whole_topic(broker: Broker, topic: str, start: Start) -> WholeTopics:
+async def whole_topic(
+    broker: Broker, topic: str, start: Start, *, max_staleness_ms: int | None = None
+) -> WholeTopics:
     """Subscribe to a topic with whatever partitions it has and will have; raises `NotFound`."""
     subscription = WholeTopics(broker)
-    await subscription.want([Whole(topic, start)])
+    await subscription.want([Whole(topic, start, max_staleness_ms=max_staleness_ms)])
     return subscription
 
 

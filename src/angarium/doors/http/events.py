@@ -61,6 +61,8 @@ class StreamParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last_event_id: Annotated[str, Meta(max_length=8_192)] | None = None
     """As the header Last-Event-ID, for clients that cannot send one. The header wins."""
     encoding: Encoding = "text"
+    max_staleness_ms: Count | None = None
+    """All that was committed so long ago has come, or the stream ends with TOO_STALE."""
     group: Annotated[str, Meta(min_length=1)] | None = None
     """Take part in this group instead; each record is acknowledged when it has been written."""
 
@@ -105,7 +107,7 @@ class Streaming:
         start = start_of(given)
         partitions = await partitions_of(self._broker, given.topic)
         resumed = request.text_header(b"last-event-id") or given.last_event_id or None
-        key = TailKey(given.topic, given.partition, given.encoding)
+        key = TailKey(given.topic, given.partition, given.encoding, given.max_staleness_ms)
         # The tail first: what comes between its beginning and ours is then caught up with.
         writing = partial(_event, in_base64=given.encoding == "base64")
         tail = await self._tails.follow(key, writing)
@@ -131,6 +133,10 @@ class Streaming:
             raise UnsupportedOperation("groups are not served here")
         if given.partition is not None or given.offset is not None or given.since_us is not None:
             raise InvalidArgument("a group knows by itself where it is")
+        if given.max_staleness_ms is not None:
+            raise InvalidArgument(
+                "a group is lent records by the leader: there is no bound to keep"
+            )
         feed = GroupFeed(
             await self._groups.consume(
                 ConsumeRequest(group=group, topics=(given.topic,), credit=CREDIT)

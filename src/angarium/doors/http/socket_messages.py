@@ -41,6 +41,8 @@ class Subscribe(_Said, frozen=True):
     encoding: Encoding = "text"
     credit: Credit | None = None
     """Records that may be sent before `credit` gives more; without it, as fast as they are read."""
+    max_staleness_ms: Count | None = None
+    """All that was committed so long ago has come, or the subscription ends with TOO_STALE."""
 
 
 class Consume(_Said, frozen=True):

@@ -200,13 +200,21 @@ class Session(SocketSession):
         known = None if said.position is None else offsets_in(said.position)
         starts = [Start(StartAt.OFFSET, one) for one in known or ()]
         if number is None:
-            wish = Whole(topic, start, None if known is None else dict(enumerate(starts)))
+            begin = None if known is None else dict(enumerate(starts))
+            wish = Whole(topic, start, begin, max_staleness_ms=said.max_staleness_ms)
             whole = WholeTopics(self._broker)
             await whole.want([wish])
             return TopicSocketFeed(whole, self._websocket, said, whole.following(topic).starts)
         offset = await self._broker.find_offset(topic, number, starts[0] if starts else start)
         subscription = await self._broker.subscribe(
-            [Interest(topic=topic, partition=number, start=Start(StartAt.OFFSET, offset))]
+            [
+                Interest(
+                    topic=topic,
+                    partition=number,
+                    start=Start(StartAt.OFFSET, offset),
+                    max_staleness_ms=said.max_staleness_ms,
+                )
+            ]
         )
         return TopicSocketFeed(subscription, self._websocket, said, {number: offset})
 

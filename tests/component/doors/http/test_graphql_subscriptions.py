@@ -163,3 +163,26 @@ def test_an_operation_that_cannot_begin_is_told_and_the_socket_goes_on() -> None
             assert await hear(ws) == {"type": "pong"}
 
     run(story())
+
+
+def test_how_old_records_may_be_is_said_for_a_topic_and_for_no_group() -> None:
+    async def story() -> None:
+        async with opened() as door, socket(door, NEW) as ws:
+            await door.ask("POST", "/v1/topics/orders/records?partition=1", {"value": "v"})
+            bounded = """subscription($g: String! = "", $b: Long) {
+              subscribe(topic: "orders", groupId: $g, maxStalenessMs: $b) { payload } }"""
+
+            async def first(**variables: Any) -> Any:
+                id_ = json.dumps(variables)
+                payload = {"query": bounded, "variables": variables}
+                await say(ws, type="subscribe", id=id_, payload=payload)
+                while (message := await hear(ws))["id"] != id_:
+                    pass
+                return message
+
+            read = await first(g="__REPLAY__", b=60_000)
+            assert read["payload"]["data"]["subscribe"] == {"payload": "v"}
+            for wrong in ({"g": "__REPLAY__", "b": -1}, {"g": "a-group", "b": 60_000}):
+                assert "INVALID_ARGUMENT" in json.dumps(await first(**wrong))
+
+    run(story())

@@ -247,8 +247,13 @@ class GraphqlSession(SocketSession):
             *,
             topic: str,
             groupId: str | None,  # noqa: N803  (the schema's name)
+            maxStalenessMs: int | None = None,  # noqa: N803
         ) -> Events:
-            opened.append(self._subscribing.stream(topic=topic, group=groupId or LIVE))
+            opened.append(
+                self._subscribing.stream(
+                    topic=topic, group=groupId or LIVE, max_staleness_ms=maxStalenessMs
+                )
+            )
             return opened[-1]
 
         try:

@@ -10,6 +10,7 @@ from angarium.doors.feeds.feed import GroupFeed, TopicFeed
 from angarium.doors.feeds.passing import passing_id, time_us
 from angarium.doors.feeds.whole import whole_topic
 from angarium.doors.http.graphql.resolving import RecordView, base64_of, text_of
+from angarium.errors import InvalidArgument
 from angarium.wire.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
@@ -66,18 +67,30 @@ class Subscribing:
         self._groups = groups
         self._config = config
 
-    def stream(self, *, topic: str, group: str) -> Events:
-        return Events(partial(self._begun, topic, group))
+    def stream(self, *, topic: str, group: str, max_staleness_ms: int | None = None) -> Events:
+        return Events(partial(self._begun, topic, group, max_staleness_ms))
 
-    async def _begun(self, topic: str, group: str) -> Feed:
+    async def _begun(self, topic: str, group: str, max_staleness_ms: int | None) -> Feed:
         if group in (LIVE, REPLAY):
-            return TopicFeed(await self.subscribed(topic, from_start=group == REPLAY))
+            return TopicFeed(
+                await self.subscribed(
+                    topic, from_start=group == REPLAY, max_staleness_ms=max_staleness_ms
+                )
+            )
+        if max_staleness_ms is not None:
+            raise InvalidArgument(
+                "a group is lent records by the leader: there is no bound to keep"
+            )
         return GroupFeed(await self.joined(topic, group))
 
-    async def subscribed(self, topic: str, *, from_start: bool) -> Subscription:
+    async def subscribed(
+        self, topic: str, *, from_start: bool, max_staleness_ms: int | None = None
+    ) -> Subscription:
         """Subscribe to a topic; raises `NotFound`."""
+        if (max_staleness_ms or 0) < 0:
+            raise InvalidArgument(f"maxStalenessMs is not negative: {max_staleness_ms}")
         start = Start(StartAt.EARLIEST if from_start else StartAt.LATEST)
-        return await whole_topic(self._broker, topic, start)
+        return await whole_topic(self._broker, topic, start, max_staleness_ms=max_staleness_ms)
 
     async def joined(self, topic: str, group: str) -> Consumption:
         """Take part in a group; raises `NotFound`."""
