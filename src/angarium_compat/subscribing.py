@@ -70,7 +70,9 @@ async def listening(broker: LiveBroker, topic: str) -> tuple[Subscription, Found
     return await broker.subscribe_passing(topic, made.partitions), made
 
 
-async def subscribed_live(broker: LiveBroker, topic: str, *, from_start: bool) -> Subscription:
+async def subscribed_live(
+    broker: LiveBroker, topic: str, *, from_start: bool, max_staleness_ms: int | None = None
+) -> Subscription:
     """Return everything that comes to a topic from now on, and with `from_start` all there is."""
     subscription, topic_found = await listening(broker, topic)
     is_all = from_start or topic_found.is_new
@@ -81,8 +83,9 @@ async def subscribed_live(broker: LiveBroker, topic: str, *, from_start: bool) -
         return subscription
 
     whole = WholeTopics(broker, opened)
+    wanted = Whole(topic, start, max_staleness_ms=max_staleness_ms)
     try:
-        await patiently(lambda: whole.want([Whole(topic, start)]))
+        await patiently(lambda: whole.want([wanted]))
     except BaseException:
         await subscription.close()
         raise

@@ -187,8 +187,8 @@ class Replica:
         self.raft.tick()
         self._conf_ticks += 1
         self._fullness.tick(self.raft)
-        # A commit breaks the quiet, too: far away it comes long after its entry, and whoever has not
-        # heard of it when the leader rests stays awake, misses the heartbeats and campaigns.
+        # A commit breaks the quiet, too: far away it comes long after its entry, and whoever has
+        # not heard of it when the leader rests stays awake, misses the heartbeats and campaigns.
         seen = self.raft.last_index, self.raft.commit
         if seen == self._quiet_at:
             self._quiet_ticks += 1

@@ -91,9 +91,13 @@ class HermesSubscribing(Subscribing):
         super().__init__(broker, groups, GROUP)
         self._live = broker
 
-    async def subscribed(self, topic: str, *, from_start: bool) -> Subscription:
+    async def subscribed(
+        self, topic: str, *, from_start: bool, max_staleness_ms: int | None = None
+    ) -> Subscription:
         """Subscribe to a topic."""
-        return await subscribed_live(self._live, topic, from_start=from_start)
+        return await subscribed_live(
+            self._live, topic, from_start=from_start, max_staleness_ms=max_staleness_ms
+        )
 
     async def joined(self, topic: str, group: str) -> Consumption:
         """Take part in a group."""

@@ -1128,7 +1128,7 @@ class MoveInfo(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., target: _Optional[_Iterable[int]] = ..., is_under_way: _Optional[bool] = ..., stored_bytes: _Optional[int] = ..., copied_bytes: _Optional[int] = ...) -> None: ...
 
 class BalanceInfo(_message.Message):
-    __slots__ = ("is_running", "begun_at_us", "bytes_per_s", "is_automatic", "moves", "moves_left", "bytes_left", "time_left_ms", "waits_for")
+    __slots__ = ("is_running", "begun_at_us", "bytes_per_s", "is_automatic", "moves", "moves_left", "bytes_left", "time_left_ms", "waits_for", "is_due", "is_by_itself")
     IS_RUNNING_FIELD_NUMBER: _ClassVar[int]
     BEGUN_AT_US_FIELD_NUMBER: _ClassVar[int]
     BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
@@ -1138,6 +1138,8 @@ class BalanceInfo(_message.Message):
     BYTES_LEFT_FIELD_NUMBER: _ClassVar[int]
     TIME_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    IS_DUE_FIELD_NUMBER: _ClassVar[int]
+    IS_BY_ITSELF_FIELD_NUMBER: _ClassVar[int]
     is_running: bool
     begun_at_us: int
     bytes_per_s: int
@@ -1147,7 +1149,9 @@ class BalanceInfo(_message.Message):
     bytes_left: int
     time_left_ms: int
     waits_for: str
-    def __init__(self, is_running: _Optional[bool] = ..., begun_at_us: _Optional[int] = ..., bytes_per_s: _Optional[int] = ..., is_automatic: _Optional[bool] = ..., moves: _Optional[_Iterable[_Union[MoveInfo, _Mapping]]] = ..., moves_left: _Optional[int] = ..., bytes_left: _Optional[int] = ..., time_left_ms: _Optional[int] = ..., waits_for: _Optional[str] = ...) -> None: ...
+    is_due: bool
+    is_by_itself: bool
+    def __init__(self, is_running: _Optional[bool] = ..., begun_at_us: _Optional[int] = ..., bytes_per_s: _Optional[int] = ..., is_automatic: _Optional[bool] = ..., moves: _Optional[_Iterable[_Union[MoveInfo, _Mapping]]] = ..., moves_left: _Optional[int] = ..., bytes_left: _Optional[int] = ..., time_left_ms: _Optional[int] = ..., waits_for: _Optional[str] = ..., is_due: _Optional[bool] = ..., is_by_itself: _Optional[bool] = ...) -> None: ...
 
 class DescribeBalanceRequest(_message.Message):
     __slots__ = ()
