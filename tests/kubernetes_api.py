@@ -1,7 +1,7 @@
 """What an API server of Kubernetes says about EndpointSlices: list, watch, bookmarks, refusals.
 
-No API server runs in the tests: this is an HTTPS server of our own, which answers as Kubernetes'
-documentation says that one does. Nobody has compared the two yet.
+This is an HTTPS server of our own, which takes no time to start. What nodes do with a real API
+server is tried by `make kubernetes`, with the same things going wrong.
 """
 
 from __future__ import annotations
@@ -207,19 +207,20 @@ class KubernetesApi:
         ends = loop.time() + int(query["timeoutSeconds"])
         while loop.time() < ends and not self._is_closed and not writer.is_closing():
             if version < self._oldest:
-                _line(writer, {"type": "ERROR", "object": _expired()})
+                write_event(writer, {"type": "ERROR", "object": expired()})
                 break
             for number, told in list(self._events):
                 if number > version:
                     version = number
-                    _line(writer, told)
+                    write_event(writer, told)
             try:
                 async with asyncio.timeout(self.bookmark_s), self._changed:
                     await self._changed.wait()
             except TimeoutError:
                 version = self._version
-                noted = {"metadata": {"resourceVersion": str(version)}}
-                _line(writer, {"type": "BOOKMARK", "object": {**_kind("EndpointSlice"), **noted}})
+                metadata = {"resourceVersion": str(version)}
+                noted = {**_kind("EndpointSlice"), "metadata": metadata}
+                write_event(writer, {"type": "BOOKMARK", "object": noted})
         writer.write(b"0\r\n\r\n")
 
     @staticmethod
@@ -234,7 +235,7 @@ def _kind(kind: str) -> dict[str, str]:
     return {"kind": kind, "apiVersion": "discovery.k8s.io/v1"}
 
 
-def _expired() -> dict[str, Any]:
+def expired() -> dict[str, Any]:
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -247,7 +248,7 @@ def _expired() -> dict[str, Any]:
 
 
 def _refuse(writer: asyncio.StreamWriter, code: int, reason: str, message: str) -> None:
-    status = {**_expired(), "message": message, "reason": reason, "code": code}
+    status = {**expired(), "message": message, "reason": reason, "code": code}
     _send(writer, status, code=code)
 
 
@@ -260,6 +261,6 @@ def _send(writer: asyncio.StreamWriter, document: dict[str, Any], *, code: int =
     )
 
 
-def _line(writer: asyncio.StreamWriter, event: dict[str, Any]) -> None:
+def write_event(writer: asyncio.StreamWriter, event: dict[str, Any]) -> None:
     line = json.dumps(event).encode() + b"\n"
     writer.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")

@@ -44,6 +44,10 @@ WATCH_S: Final = 60
 """How long one watch is asked for. A connection that died in silence is noticed after it; the next
 watch goes on where the last one ended."""
 
+WATCH_S_MIN: Final = 1.0
+"""The next watch, or list, is asked for so long after the last one began, at the earliest: a server
+that ends watches at once, or calls what it has just listed outdated, is not asked in a loop."""
+
 SILENCE_S_MAX: Final = WATCH_S + 15.0
 """A watch that says nothing for longer, not even that it ends, is dead."""
 
@@ -105,14 +109,17 @@ class KubernetesDiscovery:
             slices = {one.metadata.name: one for one in listed.items or ()}
             yield self._found(slices)
             version = listed.metadata.resourceVersion
+            next_at = _now() + WATCH_S_MIN
             try:
                 while True:
                     async with aclosing(self._watch(version, slices)) as versions:
                         async for newer in versions:
                             version = newer
                             yield self._found(slices)
+                    await _wait_until(next_at)
+                    next_at = _now() + WATCH_S_MIN
             except _Outdated:
-                continue
+                await _wait_until(next_at)
 
     def _found(self, slices: dict[str, EndpointSlice]) -> Found:
         # A pod may be in two slices for a moment, while it moves from one to the other.
@@ -250,6 +257,14 @@ _NO_ACCOUNT: Final = (
     "the pod's service account cannot be used (is its token mounted? "
     "automountServiceAccountToken, or kubernetes_credentials in [discovery])"
 )
+
+
+async def _wait_until(moment: float) -> None:
+    await asyncio.sleep(max(0.0, moment - _now()))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _noted(event: WatchEvent, slices: dict[str, EndpointSlice]) -> str:

@@ -7,10 +7,11 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kubernetes_api import SERVICE, KubernetesApi
+from tests.kubernetes_api import SERVICE, KubernetesApi, expired, write_event
 from tests.on_a_loop import eventually, run
 
 from angarium.addresses import Address
+from angarium.discovery import kubernetes
 from angarium.discovery.kubernetes import KubernetesDiscovery
 from angarium.discovery.port import ADDRESSES_MAX, DiscoveryFailed
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ONE, OTHER = Address("10.0.0.1", 7400), Address("10.0.0.2", 7400)
+PAUSE_S = 0.5
 
 
 def discovery_of(running: KubernetesApi, **other: object) -> KubernetesDiscovery:
@@ -87,6 +89,35 @@ def test_what_a_watch_cannot_go_on_from_is_listed_again(tmp_path: Path) -> None:
                 await api.set_slice("b", [OTHER])
                 await eventually(lambda: seen[-1] == {OTHER})
             assert len([one for one in api.requests if "watch" not in one]) == 2
+
+    run(story())
+
+
+@pytest.mark.parametrize("is_outdated", [False, True])
+def test_a_server_that_ends_watches_at_once_is_not_asked_in_a_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_outdated: bool
+) -> None:
+    async def story() -> None:
+        async with KubernetesApi(tmp_path) as api:
+            began: list[float] = []
+
+            async def watch(_: int, __: dict[str, str], writer: asyncio.StreamWriter) -> None:
+                began.append(asyncio.get_running_loop().time())
+                api._begin(writer)
+                if is_outdated:
+                    write_event(writer, {"type": "ERROR", "object": expired()})
+                writer.write(b"0\r\n\r\n")
+
+            monkeypatch.setattr(api, "_watch", watch)
+            monkeypatch.setattr(kubernetes, "WATCH_S_MIN", PAUSE_S)
+            await api.set_slice("a", [ONE])
+            started = asyncio.get_running_loop().time()
+            async with followed(discovery_of(api)) as seen:
+                await eventually(lambda: len(began) >= 4)
+            assert seen == [{ONE}]
+            assert began[3] - started > 3 * PAUSE_S
+            lists = [one for one in api.requests if "watch" not in one]
+            assert len(lists) >= (4 if is_outdated else 1)
 
     run(story())
 
