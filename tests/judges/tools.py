@@ -59,7 +59,7 @@ class Tools:
             made = self.folder / "building"
             made.mkdir(parents=True, exist_ok=True)
             self._bin.mkdir(exist_ok=True)
-            command = ["env", f"GOBIN={made}", _program("go"), "install", package]
+            command = ["env", f"GOBIN={made}", program("go"), "install", package]
             self._must(ran(command, folder=self.folder, seconds=BUILD_SECONDS_MAX))
             (made / path.rpartition("/")[2]).rename(kept)
         return str(kept)
@@ -84,7 +84,7 @@ class Tools:
 
     def _go_built(self, source: str, folder: Path) -> str:
         """Build a program of one file in its folder."""
-        go = _program("go")
+        go = program("go")
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "go.mod").exists():
             self._must(ran([go, "mod", "init", "judges"], folder=folder))
@@ -98,12 +98,12 @@ class Tools:
     @cached_property
     def java(self) -> list[str]:
         """Return the words that begin a Java program which finds gRPC's libraries."""
-        java, folder = _program("java"), self.folder / "java"
+        java, folder = program("java"), self.folder / "java"
         if not (folder / "jars").exists():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "pom.xml").write_text(POM, encoding="utf-8")
             words = ["-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=coming"]
-            done = ran([_program("mvn"), *words], folder=folder, seconds=BUILD_SECONDS_MAX)
+            done = ran([program("mvn"), *words], folder=folder, seconds=BUILD_SECONDS_MAX)
             self._must(done)
             (folder / "coming").rename(folder / "jars")
         return [java, "-cp", f"{folder / 'jars'}/*"]
@@ -162,7 +162,8 @@ def node_wheel() -> Path:
     return Path(package.origin).parent
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
+    """Return a program of this machine."""
     found = shutil.which(name)
     if found is None:
         raise MissingTool(f"`{name}` is not on this machine")
