@@ -51,8 +51,8 @@ class Publisher:
         settle = settling(future)
         if not self.begin(request, settle):
             await self._topics.find_or_make(request.topic)
+            partition = await self._topics.partition(request.topic, request.partition)
             if not self.begin(request, settle):
-                partition = self._node.catalog.partition(request.topic, request.partition)
                 return await self._forward(request, partition)
         return await future
 
@@ -66,8 +66,10 @@ class Publisher:
         topic = self._node.catalog.find(request.topic)
         if topic is None:
             return False
-        if not 0 <= request.partition < len(topic.groups):
+        if request.partition < 0:
             raise no_partition(topic.name, len(topic.groups), request.partition)
+        if request.partition >= len(topic.groups):
+            return False  # it may have been added a moment ago, elsewhere
         if not request.batches:
             raise InvalidArgument("a publish carries at least one batch")
         group = topic.groups[request.partition]

@@ -70,9 +70,16 @@ class Topics:
         return await self.find(name)
 
     async def partition(self, name: str, number: int) -> Partition:
-        """Return a partition; raises `NotFound`."""
+        """Return a partition, if need be after asking whether it has just been added elsewhere.
+
+        Whoever asks for it may have heard of it from a node that knows more than this one.
+        """
         await self.find(name)
-        return self._node.catalog.partition(name, number)
+        try:
+            return self._node.catalog.partition(name, number)
+        except NotFound:
+            await self._node.catalog.catch_up()
+            return self._node.catalog.partition(name, number)
 
     async def leader(self, partition: Partition, *, named: NodeId | None = None) -> NodeId:
         """Return the node to ask for `partition`: its leader, or a replica that may know it.
