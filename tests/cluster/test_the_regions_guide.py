@@ -28,7 +28,9 @@ def test_what_the_guide_prints_stays_in_its_region(
     run: Run, cluster_of: ClusterOf, tmp_path: Path
 ) -> None:
     text = GUIDE.read_text(encoding="utf-8")
-    create, near, far, drawn, document = re.findall(r"^    \$ angarium (.+)$", text, re.MULTILINE)
+    create, near, far, follow, stay, drawn, document = re.findall(
+        r"^    \$ angarium (.+)$", text, re.MULTILINE
+    )
     (example,) = re.findall(r"^```python\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)
 
     async def scenario() -> None:
@@ -50,6 +52,9 @@ def test_what_the_guide_prints_stays_in_its_region(
             )
             await said(near)
             await said(far)
+            await said(follow)
+            assert (await (await cluster.someone()).describe("ledger")).config.leaders_follow
+            await said(stay)
             settings = ClientSettings(request_timeout_s=60.0)
             async with Client(servers, settings=settings) as client:
                 info = await client.describe_topic("orders")

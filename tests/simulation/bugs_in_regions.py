@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import placed
+from tests.simulation.variants import following, placed, scripted
 
 from angarium.machine.catalog import topics
 from angarium.machine.catalog.regions import Wish, reading_regions
 from angarium.machine.catalog.topics import Topics
+from angarium.node import origins
 from angarium.node.balance.layout import Layout
 from angarium.node.steering import next_change
 from angarium.testing.sim import operator
@@ -77,3 +78,34 @@ def readers_made_voters() -> Iterator[Replaced]:
         return next_change(state, voters={*voters, *learners}, learners=(), **rest)
 
     yield Replaced(operator, "next_change", change)
+
+
+@bug(seeds_max=10, run=following)
+def followed_without_a_pause() -> Iterator[Replaced]:
+    """Leaders follow at once, whoever has just said where to lead."""
+
+    def may_follow(*_: Any, **__: Any) -> bool:
+        return True
+
+    yield Replaced(origins, "may_follow", may_follow)
+
+
+@bug(seeds_max=10, run=following)
+def burst_followed() -> Iterator[Replaced]:
+    """What was published in the last moment decides where to lead."""
+
+    def followed_region(window: Any) -> str | None:
+        counts = {region: count for region, count in window[-1].items() if region}
+        return max(counts, key=counts.__getitem__, default=None)
+
+    yield Replaced(origins, "followed_region", followed_region)
+
+
+@bug(seeds_max=5, run=scripted("followed-behind"))
+def followed_to_one_that_lags() -> Iterator[Replaced]:
+    """Leaders follow to whichever replica is there, however much it lacks."""
+
+    def lacks_little(*_: Any) -> bool:
+        return True
+
+    yield Replaced(operator, "lacks_little", lacks_little)

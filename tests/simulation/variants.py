@@ -15,6 +15,7 @@ from angarium.testing.sim.settings import (
     HOLDING,
     Settings,
     in_regions,
+    with_following,
     with_regions,
     with_staging,
 )
@@ -88,6 +89,9 @@ placed: Final = Variant(
     with_regions(Settings(producers=4, readers=1, faults_min=5)),
 )
 """The same in regions, with a topic that is given one placement after the other."""
+
+following: Final = Variant("following", with_following(Settings(readers=1)))
+"""The same with leaders that follow publishers, who move from region to region."""
 
 watched: Final = Variant(
     "watched",

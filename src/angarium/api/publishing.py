@@ -21,6 +21,9 @@ class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
     layout: int | None = None
     """By which layout of the topic keys have sent the records to this partition; a partition that
     is fenced against it refuses them (`LayoutChanged`). None: no key has."""
+    region: str | None = None
+    """Where the publisher is, for topics whose leaders follow; empty: nobody knows. None: where
+    whoever is asked is."""
 
 
 class Ack(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,6 +104,10 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         Literal["next", "refuse"],
         About("Homed: publish to the next region when the nearest has no leader, or refuse."),
     ] = "next"
+    leaders_follow: Annotated[
+        bool, About("Spread: let leaders go to the region from which most publishes come.")
+    ] = False
+    """Until there are enough of them, `regions` says where to lead."""
 
     def __post_init__(self) -> None:
         settle(self, "mode", DeliveryMode)

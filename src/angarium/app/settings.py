@@ -518,6 +518,14 @@ class ClusterSettings:
     """What all copies together may take in a second when that began by itself; 0: no bound. About
     an eighth of a network of 1 Gbit/s."""
 
+    follow_window_s: int = 60
+    """Over how long, in seconds, most publishes to a partition have to come from another region
+    before its leader goes there, in topics with `leaders_follow`."""
+
+    follow_pause_s: int = 300
+    """How long, in seconds, such a leader stays once it was chosen: by publishers, by a rebalance
+    or with `angarium cluster transfer`."""
+
     auto_create_topics: bool = True
     """Create a topic with one partition when somebody publishes to a name that is not there,
     instead of refusing."""
@@ -537,6 +545,10 @@ class ClusterSettings:
             raise ValueError(
                 f"rebalance_bytes_per_s: at least {BYTES_PER_S_MIN} bytes, or 0 for no bound"
             )
+        if not 6 <= self.follow_window_s <= 86_400:
+            raise ValueError("follow_window_s: between 6 seconds and a day")
+        if not 0 <= self.follow_pause_s <= 86_400:
+            raise ValueError("follow_pause_s: up to a day")
         if not 1 <= self.catalog_voters <= 9 or self.catalog_voters % 2 == 0:
             raise ValueError("catalog_voters: an odd number up to 9")
         if not 1 <= self.heartbeat_ticks <= 100:

@@ -101,6 +101,12 @@ class NodeConfig:
     rebalance_bytes_per_s: int = 16 << 20
     """What all its copies together may take, if it began by itself; 0: no bound."""
 
+    follow_window_s: float = 60.0
+    """Over how long most publishes have to come from another region before a leader follows."""
+
+    follow_pause_s: float = 300.0
+    """How long a leader that was chosen stays, wherever publishes come from then."""
+
     request_timeout_s: float = 10.0
     """How long one node waits for another to answer a forwarded request."""
 
@@ -128,6 +134,8 @@ class NodeConfig:
             raise ValueError("recover_after_s is not negative")
         if self.rebalance_after_s < 0 or self.rebalance_bytes_per_s < 0:
             raise ValueError("rebalance_after_s and rebalance_bytes_per_s are not negative")
+        if self.follow_window_s <= 0 or self.follow_pause_s < 0:
+            raise ValueError("follow_window_s is above 0, follow_pause_s not negative")
         if self.scrub_bytes_per_s < 0:
             raise ValueError("scrub_bytes_per_s is not negative")
         if self.catalog_voters < 1 or self.catalog_voters % 2 == 0:

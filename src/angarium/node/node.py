@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from angarium.log.disk import DiskLock
     from angarium.log.folder_identity import FolderIdentity
     from angarium.node.config import NodeConfig
+    from angarium.node.origins import Origins
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.wire import Connection, Frame, Welcome
 
@@ -200,6 +201,11 @@ class Node:
         """By door, where others reach this node."""
         wire = Address(self.config.wire_host, self.wire_port)
         return {"wire": str(wire), **self.config.advertised}
+
+    @property
+    def origins(self) -> Origins:
+        """From which regions partitions that this node leads are published to."""
+        return self._placement.following.origins
 
     def now(self) -> Micros:
         """Return the time this node goes by: its clock's, as far as a majority believes it."""

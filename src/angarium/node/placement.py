@@ -18,10 +18,12 @@ from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP, Index, NodeId, RaftGroupId, ReplicaId, node_of
 from angarium.machine.catalog import Reassigned
 from angarium.machine.catalog.balance import is_optional
-from angarium.machine.catalog.regions import wish_of
+from angarium.machine.catalog.regions import wish_for
+from angarium.node.following import Following, could_lead
 from angarium.node.recovering import Recovering
 from angarium.node.steering import (
     catalog_voters,
+    lacks_little,
     needs_steering,
     next_change,
     preferred_leader,
@@ -48,9 +50,6 @@ founders may not have heard of the partition yet."""
 FULL_ROUNDS = 8
 """After this many rounds everything is checked, even if the catalog has not changed."""
 
-NEAR_ENTRIES = 64
-"""A replica that lacks no more entries than this may be handed a leadership: it takes no time."""
-
 LEAD_S_MIN = 2.0
 """How long the preferred leader has to be there and up to date, without a break, before it is
 handed a partition: one that comes and goes gets none. By the clock, for a busy catalog makes rounds
@@ -66,6 +65,7 @@ class Placement:
         self._could_lead: dict[RaftGroupId, float] = {}
         """Since when the preferred leader of a partition that this node leads could lead it."""
         self._recovering = Recovering(node)
+        self.following = Following(node)
         self._seen = Index(0)
         self._rounds = 0
         self._reassigned_at = Index(0)
@@ -118,7 +118,7 @@ class Placement:
         if (
             target is None
             or not self._node.time.clocks.trusts(node_of(target))
-            or (replica.raft.match(target) or 0) + NEAR_ENTRIES < replica.raft.last_index
+            or not lacks_little(replica, target)
         ):
             return False
         self._transfer(replica, target)
@@ -142,7 +142,7 @@ class Placement:
                 continue
             is_right = self._node.time.clocks.trusts(node_of(voter))
             match = raft.match(voter) or 0
-            is_near = match + NEAR_ENTRIES >= raft.last_index and self._is_of_region(voter)
+            is_near = lacks_little(replica, voter) and self._is_of_region(voter)
             rank = (is_right, is_near, match, voter)
             if best is None or rank[:3] > best[:3]:
                 best = rank
@@ -181,6 +181,7 @@ class Placement:
             ):
                 self._pace(machine, replica, partition)
                 await self._steer(machine, partition)
+        await self.following.look(machine)
         await self._reassign_all(machine)
 
     def _is_for_another(self, replica: Replica, partition: Partition) -> bool:
@@ -301,7 +302,7 @@ class Placement:
             self._prefer(replica, self._preferred(machine, partition))
 
     def _preferred(self, machine: CatalogMachine, partition: Partition) -> ReplicaId | None:
-        regions = wish_of(machine.topics.by_id[partition.topic].settings, partition.number).regions
+        regions = wish_for(machine.topics.by_id[partition.topic].settings, partition).regions
         nodes, group = machine.nodes.by_id, partition.group
         known = [one for one in partition.replicas if one in nodes]
         ranks = {
@@ -321,16 +322,7 @@ class Placement:
         """Hand over to the preferred leader once it is there and up to date."""
         if preferred is None or preferred == replica.id:
             return
-        match = replica.raft.match(preferred) or 0
-        if (
-            not self._node.is_here(replica.group, preferred)
-            or not self._node.time.clocks.trusts(node_of(preferred))
-            # It would give the partition away at once, and get it back, and so on.
-            or self._node.readiness.is_disk_full(node_of(preferred))
-            or match + NEAR_ENTRIES < replica.raft.last_index
-            # If it has just started it serves nothing before there is one (`Recovering`).
-            or self._node.leader_of(CATALOG_GROUP) is None
-        ):
+        if not could_lead(self._node, replica, preferred):
             self._could_lead.pop(replica.group, None)
             return
         now = asyncio.get_running_loop().time()

@@ -7,7 +7,7 @@ what runs.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.ids import node_of
 from angarium.machine.catalog import Reassign
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from angarium.machine.catalog.values import Node, Partition
     from angarium.raft.messages import ConfState
     from angarium.replica.replica import Replica
+
+NEAR_ENTRIES: Final = 64
+"""A replica that lacks no more entries than this may be handed a leadership: it takes no time."""
 
 
 def electors(nodes: Iterable[Node]) -> list[Node]:
@@ -112,6 +115,17 @@ def preferred_leader(
         return first
     better = [one for one in others if ranks[one] < ranks[leader] and is_here(one)]
     return min(better, key=ranks.__getitem__, default=first)
+
+
+def led_by(partition: Partition, node: NodeId) -> Reassign:
+    """Return what lets another replica of a partition be its preferred leader."""
+    others = (one for one in partition.replicas if one != node)
+    return Reassign(group=partition.group, replicas=(node, *others), replaces=partition.replicas)
+
+
+def lacks_little(replica: Replica, other: ReplicaId) -> bool:
+    """Tell whether this leader may hand over to another replica without a wait."""
+    return (replica.raft.match(other) or 0) + NEAR_ENTRIES >= replica.raft.last_index
 
 
 def has_caught_up(match: Index | None, settled_index: Index) -> bool:

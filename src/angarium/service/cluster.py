@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.api import ClusterStatus, NodeInfo
@@ -9,6 +10,7 @@ from angarium.errors import AngariumError, InvalidArgument, NotFound, Preconditi
 from angarium.ids import CATALOG_GROUP
 from angarium.machine.catalog import LevelRaise, LevelRaised, NodeDrain, NodeRemove
 from angarium.node.joining import cluster_name
+from angarium.node.steering import led_by
 from angarium.service.copy_check import CopyCheck
 from angarium.service.joining import joined
 from angarium.wire.operations import Operation, TransferLeaderHeader
@@ -139,7 +141,7 @@ class Cluster:
         return raised.level
 
     async def transfer_leader(self, topic: str, number: int, to: NodeId) -> None:
-        """Ask a partition's leader to hand over."""
+        """Ask a partition's leader to hand over; where leaders follow, it stays for a while."""
         partition = await self._topics.partition(topic, number)
         if to not in partition.replicas:
             raise InvalidArgument(f"node {to} has no replica of {topic!r} partition {number}")
@@ -158,6 +160,11 @@ class Cluster:
                 f"the clock of node {to} is wrong, as a majority of the cluster sees it: set it,"
                 " then ask again"
             )
+        settings = self._node.catalog.topic_of(partition).settings
+        if settings.leaders_follow and not partition.target:
+            # Else it would go back to where its publishers are: what was asked for is to stay.
+            with suppress(PreconditionFailed):  # it moves meanwhile
+                await self._node.catalog.submit(led_by(partition, to))
         for voter in replica.raft.conf_state.voters:
             if voter >> 48 == to:
                 replica.raft.transfer_leader(voter)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from angarium.node.driving import Driver
     from angarium.node.hearing import Hearing
     from angarium.node.levels import Levels
+    from angarium.node.origins import Origins
     from angarium.node.peers import Peers
     from angarium.node.quorum import Quorum
     from angarium.node.readiness import Readiness
@@ -55,6 +56,10 @@ class OwnNode(Protocol):
     @property
     def levels(self) -> Levels:
         """The feature level that this node works at."""
+
+    @property
+    def origins(self) -> Origins:
+        """From which regions partitions that this node leads are published to."""
 
     @property
     def driver(self) -> Driver:

@@ -77,6 +77,8 @@ class Publisher:
         if replica is None:
             return False
         settings = topic.settings
+        if settings.leaders_follow:
+            self._node.origins.count(group, self._region_of(request))
         mode = settings.mode if request.mode is None else request.mode
         batches = [checked(one, settings.batch_bytes_max) for one in request.batches]
         check_fit(batches, settings, now=self._node.now)
@@ -104,11 +106,24 @@ class Publisher:
         frame = await self._node.peers.request(
             leader,
             Operation.PUBLISH,
-            PublishHeader(request.topic, request.partition, request.mode, request.layout),
+            PublishHeader(
+                request.topic,
+                request.partition,
+                request.mode,
+                request.layout,
+                self._region_of(request),
+            ),
             request.batches,
             timeout_s=self._node.config.request_timeout_s,
         )
         return frame.read(PublishAnswer).acks
+
+    def _region_of(self, request: PublishRequest) -> str:
+        """Return where a publish comes from: the publisher's region, or this node's.
+
+        One that came here though its publisher does not say where it is counts for no region.
+        """
+        return self._node.config.region if request.region is None else request.region
 
 
 def checked(data: Buffer, bytes_max: int) -> bytearray:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.machine.leader import assert_refused
 
-from angarium.ids import Incarnation, Index, NodeId, RaftGroupId, Term, TopicId
+from angarium.ids import Incarnation, Index, Micros, NodeId, RaftGroupId, Term, TopicId
 from angarium.machine.catalog import (
     CatalogMachine,
     Form,
@@ -35,7 +35,8 @@ from angarium.machine.catalog.regions import (
     usual_replication,
 )
 from angarium.machine.outcomes import Refused
-from angarium.node.steering import catalog_voters, preferred_leader, reassignment
+from angarium.node.balance import located, planned
+from angarium.node.steering import catalog_voters, led_by, preferred_leader, reassignment
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import CatalogCommand, CatalogOutcome
@@ -349,3 +350,92 @@ def test_while_the_first_replica_is_away_another_one_at_home_leads() -> None:
     assert chosen(leader=2) == 1, "it waits for that one, and hands over to no other"
     here.add(NodeId(1))
     assert chosen(leader=3) == 1
+
+
+# --- leaders that follow --------------------------------------------------------------------
+
+
+def following(*regions: str) -> Cluster:
+    """Return a cluster whose topic is led in `eu` to begin with, and whose leaders follow."""
+    cluster = Cluster(*regions)
+    cluster.create(homes=("eu",), leaders_follow=True)
+    return cluster
+
+
+def lead_in(cluster: Cluster, region: str, *, time: int = 5) -> CatalogOutcome:
+    """Say that a partition is to be led in a region, as its publishers do."""
+    (partition,) = cluster.partitions
+    at = dict(zip(cluster.regions_of(partition.replicas), partition.replicas, strict=True))
+    wish = msgspec.structs.replace(led_by(partition, at[region]), time=Micros(time))
+    return cluster.do(wish)
+
+
+def led_in(cluster: Cluster) -> str:
+    (partition,) = cluster.partitions
+    return cluster.regions_of((partition.target or partition.replicas)[:1])[0]
+
+
+def test_where_publishers_are_followed_to_is_kept() -> None:
+    cluster = following("eu", "us", "as")
+    assert led_in(cluster) == "eu"
+    lead_in(cluster, "us", time=7)
+    cluster.settle()
+    (partition,) = cluster.partitions
+    assert (led_in(cluster), partition.led_in, partition.led_since) == ("us", "us", 7)
+    restored = CatalogMachine()
+    restored.restore(cluster.machine.snapshot())
+    assert restored.topics.partitions == cluster.machine.topics.partitions
+
+
+def test_who_says_again_that_it_stays_is_heard() -> None:
+    cluster = following("eu", "us", "as")
+    lead_in(cluster, "eu", time=9)
+    cluster.settle()
+    (partition,) = cluster.partitions
+    assert (partition.target, partition.led_since) == ((), 9)
+
+
+def test_a_drain_leaves_the_leader_where_it_was_followed_to() -> None:
+    cluster = following("eu", "us", "as", "us", "eu", "as")
+    lead_in(cluster, "us")
+    cluster.settle()
+    (partition,) = cluster.partitions
+    for leaving in partition.replicas:
+        cluster.do(NodeDrain(node=leaving))
+        cluster.settle()
+        assert led_in(cluster) == "us"
+
+
+def test_a_rebalance_leaves_the_leader_where_it_was_followed_to() -> None:
+    cluster = following("eu", "us", "as")
+    lead_in(cluster, "us")
+    cluster.settle()
+    nodes = cluster.machine.nodes.placeable()
+    assert planned(nodes, located(cluster.machine, {})) == []
+
+
+def test_leaders_that_do_not_follow_any_more_go_back() -> None:
+    cluster = following("eu", "us", "as")
+    lead_in(cluster, "us")
+    cluster.settle()
+    cluster.alter(leaders_follow=False)
+    cluster.settle()
+    assert led_in(cluster) == "eu"
+
+
+def test_leaders_of_a_homed_topic_do_not_follow() -> None:
+    cluster = Cluster("eu", "eu", "eu")
+    assert_refused(
+        cluster.create(placement="homed", homes=("eu",), leaders_follow=True),
+        "INVALID_ARGUMENT",
+    )
+    cluster.create(placement="homed", homes=("eu",))
+    assert_refused(cluster.alter(leaders_follow=True), "INVALID_ARGUMENT")
+
+
+def test_nothing_is_noted_for_topics_whose_leaders_do_not_follow() -> None:
+    cluster = Cluster("eu", "us", "as")
+    cluster.create(homes=("eu",))
+    lead_in(cluster, "us")
+    (partition,) = cluster.partitions
+    assert (partition.led_in, partition.led_since) == ("", 0)

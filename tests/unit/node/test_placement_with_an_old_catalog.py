@@ -25,6 +25,7 @@ def a_node(*, is_current: bool) -> Any:
     one.form(GROUP, [NODE])
     return SimpleNamespace(
         id=NODE,
+        config=SimpleNamespace(follow_window_s=60.0),
         host=one.hosts[NODE],
         catalog=SimpleNamespace(machine=CatalogMachine(), is_current=is_current, watchers=[]),
         peers=SimpleNamespace(ids=[NodeId(2)], forget=forgotten.append),

@@ -64,7 +64,13 @@ class RemoteBroker(Administration, GroupAdministration):
         """Have batches stored by the partition's leader; repeated only if nothing had happened."""
         frame = await self._reach.calls.ask(
             Operation.PUBLISH,
-            PublishHeader(request.topic, request.partition, request.mode, request.layout),
+            PublishHeader(
+                request.topic,
+                request.partition,
+                request.mode,
+                request.layout,
+                self.region if request.region is None else request.region,
+            ),
             request.batches,
             partition=(request.topic, request.partition),
             may_repeat=False,

@@ -307,7 +307,13 @@ class Lane:
         try:
             answer = connection.begin_request(
                 Operation.PUBLISH,
-                PublishHeader(self.topic, self.partition, pack.mode, pack.layout),
+                PublishHeader(
+                    self.topic,
+                    self.partition,
+                    pack.mode,
+                    pack.layout,
+                    self._sending.routes.nearby.region.name,
+                ),
                 (pack.batch,),
                 timeout_s=min(patience_s, left_s),
             )

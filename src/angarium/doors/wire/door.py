@@ -142,6 +142,7 @@ def _publishing(broker: PermittedBroker) -> RequestHandler:
             batches=tuple(split(request.payload)),
             mode=header.mode,
             layout=header.layout,
+            region=header.region,
         )
 
         def answer(outcome: tuple[Ack, ...] | AngariumError) -> None:

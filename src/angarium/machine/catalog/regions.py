@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from angarium.machine.catalog.values import Node, TopicSettings
+    from angarium.machine.catalog.values import Node, Partition, TopicSettings
 
 REGIONS_LEVEL: Final = 6
 """The feature level from which on topics are placed by regions."""
@@ -63,6 +63,14 @@ def wish_of(settings: TopicSettings, number: int) -> Wish:
     return Wish(settings.replication, regions, is_homed=bool(home))
 
 
+def wish_for(settings: TopicSettings, partition: Partition) -> Wish:
+    """Return the same of a partition that is there: if its leaders follow, where they went."""
+    wish = wish_of(settings, partition.number)
+    if not settings.leaders_follow or not partition.led_in:
+        return wish
+    return wish._replace(regions=tuple(dict.fromkeys((partition.led_in, *wish.regions))))
+
+
 def uses_regions(settings: TopicSettings) -> bool:
     """Tell whether settings say anything that an older release has no meaning for."""
     return bool(
@@ -71,6 +79,7 @@ def uses_regions(settings: TopicSettings) -> bool:
         or settings.placement != SPREAD
         or settings.key_order != "region"
         or settings.home_lost != "next"
+        or settings.leaders_follow
     )
 
 

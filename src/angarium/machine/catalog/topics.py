@@ -27,12 +27,14 @@ from angarium.machine.catalog.placement import (
     hosts_by_region,
 )
 from angarium.machine.catalog.regions import (
+    HOMED,
     has_moved,
     home_of,
     may_hold,
     reading_regions,
     regions_fault,
     shortage,
+    wish_for,
     wish_of,
 )
 from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
@@ -190,7 +192,26 @@ class Topics:
                 target = self._target(self.partitions[group], nodes, anew=anew)
                 assert target is not None, "there were enough hosts"
                 self._put(self.partitions[group], target, nodes)
+        elif topic.settings.leaders_follow and not settings.leaders_follow:
+            self._lead_as_wished(changed, nodes)
         return TopicMade(topic.id, changed.groups)
+
+    def _lead_as_wished(self, topic: Topic, nodes: Sequence[Node]) -> None:
+        """Let partitions whose leaders do not follow any more be led where `homes` says."""
+        ranks = {region: rank for rank, region in enumerate(topic.settings.homes)}
+        regions = {node.id: node.labels.region for node in nodes}
+        for group in topic.groups:
+            partition = self.partitions[group]
+            if not ranks or partition.target:
+                continue  # anywhere is right; and a move goes where it should by itself
+
+            def rank(node: NodeId) -> int:
+                return ranks.get(regions.get(node, ""), len(ranks))
+
+            leader = min(partition.replicas, key=rank)
+            if rank(leader) < rank(partition.replicas[0]):
+                others = (one for one in partition.replicas if one != leader)
+                self._put(partition, (leader, *others), nodes)
 
     def fenced(self, command: Fenced) -> Done | Refused:
         """Note that a partition has its fence; with the last of them the layout is in force."""
@@ -240,8 +261,13 @@ class Topics:
         if target is None and readers == partition.readers:
             return _too_few(nodes, wish_of(settings, partition.number))
         target = target or wanted
-        if target == wanted and readers == partition.readers:
+        is_chosen = settings.leaders_follow and bool(command.replicas)
+        if target == wanted and readers == partition.readers and not is_chosen:
             return Done(changed=False)
+        if is_chosen:
+            # Also where nothing changes: who says so wants it to stay.
+            led_in = next(node.labels.region for node in nodes if node.id == target[0])
+            partition = msgspec.structs.replace(partition, led_in=led_in, led_since=command.time)
         self._put(partition, target, nodes)
         return Moving(partition.group, target)
 
@@ -299,7 +325,7 @@ class Topics:
         usable = [one for one in nodes.placeable() if one.id not in gone or one.id == source]
         target = chosen_replicas(
             usable,
-            wish_of(settings, partition.number),
+            wish_for(settings, partition),
             group=group,
             loads=self.loads,
             keep=(source,),
@@ -342,7 +368,7 @@ class Topics:
         self.loads.add(partition, -1)
         target = chosen_replicas(
             nodes,
-            wish_of(settings, partition.number),
+            wish_for(settings, partition),
             group=partition.group,
             loads=self.loads,
             keep=partition.replicas,
@@ -424,6 +450,8 @@ def _settings_fault(settings: TopicSettings) -> str | None:
         return "a limit is out of range"
     if not 0 < settings.dirty_percent <= 100:
         return "a part is more than nothing and at most a hundred per cent"
+    if settings.leaders_follow and settings.placement == HOMED:
+        return "leaders of a homed topic stay at home: `leaders_follow` is for one that is spread"
     return None
 
 

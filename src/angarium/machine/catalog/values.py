@@ -98,6 +98,8 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
     """Homed: "region" or "global". For clients; the catalog only keeps it."""
     home_lost: str = "next"
     """Homed: "next" or "refuse". Likewise."""
+    leaders_follow: bool = False
+    """Spread: whether leaders go to the region from which most publishes come."""
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
@@ -116,6 +118,10 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     readers: tuple[NodeId, ...] = ()
     """Who has a copy without a vote, once it has arrived. None of them is in `target`, or without
     one in `replicas`; but one that is may be here until the move is over."""
+    led_in: str = ""
+    """The region in which it should be led before all others; of a topic whose leaders follow."""
+    led_since: Micros = Micros(0)
+    """When that was last said, by whomever: publishers, an operator or a rebalance."""
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):

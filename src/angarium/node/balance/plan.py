@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from angarium.machine.catalog.regions import wish_of
+from angarium.machine.catalog.regions import wish_for
 from angarium.node.balance.layout import Layout, LocatedPartition, Move
 from angarium.node.balance.leaders import even_leaders
 from angarium.node.balance.replicas import even_bytes, even_replicas, spread_out
@@ -33,7 +33,7 @@ def located(machine: CatalogMachine, sizes: Mapping[RaftGroupId, int]) -> list[L
     topics = machine.topics
     found = []
     for _, one in sorted(topics.partitions.items()):
-        wish = wish_of(topics.by_id[one.topic].settings, one.number)
+        wish = wish_for(topics.by_id[one.topic].settings, one)
         found.append(
             LocatedPartition(
                 group=one.group,

@@ -845,7 +845,7 @@ class ReportCheckpointsResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TopicConfig(_message.Message):
-    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent", "placement", "regions", "readers", "key_order", "home_lost")
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent", "placement", "regions", "readers", "key_order", "home_lost", "leaders_follow")
     REPLICATION_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
@@ -861,6 +861,7 @@ class TopicConfig(_message.Message):
     READERS_FIELD_NUMBER: _ClassVar[int]
     KEY_ORDER_FIELD_NUMBER: _ClassVar[int]
     HOME_LOST_FIELD_NUMBER: _ClassVar[int]
+    LEADERS_FOLLOW_FIELD_NUMBER: _ClassVar[int]
     replication: int
     mode: DeliveryMode
     retention_ms: int
@@ -876,7 +877,8 @@ class TopicConfig(_message.Message):
     readers: _containers.RepeatedScalarFieldContainer[str]
     key_order: KeyOrder
     home_lost: HomeLost
-    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ..., placement: _Optional[_Union[Placement, str]] = ..., regions: _Optional[_Iterable[str]] = ..., readers: _Optional[_Iterable[str]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., home_lost: _Optional[_Union[HomeLost, str]] = ...) -> None: ...
+    leaders_follow: bool
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ..., placement: _Optional[_Union[Placement, str]] = ..., regions: _Optional[_Iterable[str]] = ..., readers: _Optional[_Iterable[str]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., home_lost: _Optional[_Union[HomeLost, str]] = ..., leaders_follow: _Optional[bool] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
     __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble", "home", "readers", "fences")

@@ -8,12 +8,13 @@ counts as full, and whether a node may come back without its data now.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
 from angarium.ids import NodeId, node_of, replica_id
 from angarium.node.losses import Copies, objection
-from angarium.node.steering import in_sync, needs_steering, next_change
+from angarium.node.steering import in_sync, lacks_little, needs_steering, next_change
 from angarium.testing.sim.clock import MILLISECOND
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Operator:
             leader.raft.transfer_leader(target)
             self._drive(leader)
 
+    def could_be_handed(self, group: RaftGroupId, leader: PartitionReplica, to: NodeId) -> bool:
+        """Tell whether a leader may hand `group` over to the replica on `to` now."""
+        replica = self._id(to, group)
+        return self._is_here(group, replica) and lacks_little(leader, replica)
+
     # --- who comes in, and what may be given up ---------------------------------------------
 
     def let_in(self, node: SimNode) -> None:
@@ -164,11 +170,12 @@ class Operator:
         return copies
 
     def _in_sync(self, group: RaftGroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
-        def is_here(replica: ReplicaId) -> bool:
-            node = self.world.node_of(replica)
-            return node.is_up and not node.is_paused and node.replica_in(group) == replica
-
+        is_here = partial(self._is_here, group)
         return in_sync(leader, is_wanted=self._ids(group).__contains__, is_here=is_here)
+
+    def _is_here(self, group: RaftGroupId, replica: ReplicaId) -> bool:
+        node = self.world.node_of(replica)
+        return node.is_up and not node.is_paused and node.replica_in(group) == replica
 
     # --- membership -------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Placing(Rebalancing):
     def change(self) -> None:
         """Let the topic live otherwise, or let a node leave or come back."""
         if self.rng.random() >= SHARE_ALTERED:
-            super().change()
+            self.change_nodes()
             return
         homes = self._regions()
         self.rng.shuffle(homes)

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from angarium.machine.catalog import CatalogCommand, CatalogOutcome, Node, Partition
     from angarium.node.balance import Move
+    from angarium.replica.partition_replica import PartitionReplica
+    from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 
 ROUND: Final = 100 * MILLISECOND
@@ -180,6 +182,13 @@ class Rebalancing:
         self._balance()
         self._tell_operator()
         self._prefer()
+        self.finish_round()
+
+    def finish_round(self) -> None:
+        """Do what else a round brings: here nothing."""
+
+    def published(self, node: SimNode, replica: PartitionReplica) -> None:
+        """Hear of a publish that a node takes: here nobody minds where it comes from."""
 
     def _fail(self) -> None:
         """Lose the leader of the catalog; the next one knows what the catalog says, and no plan.
@@ -191,9 +200,9 @@ class Rebalancing:
         if self.machine.balance.is_running:
             due = self._led_again_at + late * MILLISECOND
             self._late.append((due, next_moves(self._plan(), self._moving())))
-        following = CatalogMachine()
-        following.restore(self.machine.snapshot())
-        self.machine = following
+        successor = CatalogMachine()
+        successor.restore(self.machine.snapshot())
+        self.machine = successor
         self._calm.forget()
         self.world.note("catalog", "has another leader")
 
@@ -236,6 +245,10 @@ class Rebalancing:
         )
 
     def change(self) -> None:
+        """Change something about the cluster, so that there is something to even out."""
+        self.change_nodes()
+
+    def change_nodes(self) -> None:
         """Drain a node, or let it come back."""
         node = self.rng.choice(sorted(self.machine.nodes.by_id.values(), key=lambda one: one.id))
         left = [one for one in self.machine.nodes.placeable() if one.id != node.id]

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING
 
 from angarium.testing.history import Result
 from angarium.testing.sim.clock import SECOND
-from angarium.testing.sim.script import GROUP, leader, let_pass, schedule, until
-from angarium.testing.sim.settings import Settings, in_regions
+from angarium.testing.sim.following import FollowingLeaders
+from angarium.testing.sim.script import (
+    GROUP,
+    isolate,
+    leader,
+    leads,
+    let_pass,
+    schedule,
+    shuffled,
+    strike,
+    until,
+)
+from angarium.testing.sim.settings import Settings, in_regions, with_following
 from angarium.testing.sim.wan import Living, even_wan
 
 if TYPE_CHECKING:
@@ -29,6 +40,9 @@ HOMED = replace(
     wan=even_wan(regions=3, one_way_ms=ONE_WAY_MS, living=Living.HOMED),
 )
 """Three regions of three nodes; each partition at home in one, with a learner in the others."""
+
+FOLLOWING = replace(with_following(Settings(readers=1)), nodes=3, groups=1, producers=4)
+"""Three regions of one node, and leaders that follow their publishers."""
 
 LEADER_WITHIN = 5 * SECOND
 """How long after the loss of its leader's region a partition that is spread may take to have
@@ -94,6 +108,26 @@ def mute_region(world: World) -> None:
         let_pass(world, 4_000)
         world.network.heal()
     let_pass(world, 2_000)
+
+
+@schedule(FOLLOWING)
+def followed_behind(world: World) -> None:
+    """Publishers go to a region whose replica is far behind: it leads once it has caught up."""
+    let_pass(world, 1_000)
+    (planner,) = world.rebalancings
+    assert isinstance(planner, FollowingLeaders)
+    until(world, lambda: not planner.partitions()[0].target and leads(leader(world)))
+    at = leader(world)
+    first = planner.partitions()[0].replicas[0]
+    other = next(one for one in shuffled(world) if one.id not in {first, at.id})
+    strike(world, "partition", other, lambda: isolate(world, [other]))
+    let_pass(world, 2_000)
+    region = planner.machine.nodes.by_id[other.id].labels.region
+    planner.settle_in(region)
+    let_pass(world, 2_000)
+    world.network.heal()
+    until(world, lambda: planner.partitions()[0].replicas[0] == other.id)
+    let_pass(world, 1_000)
 
 
 def _acknowledged(world: World, group: int) -> int:

@@ -99,6 +99,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "lost-region": regional.lost_region,
     "lost-home": regional.lost_home,
     "mute-region": regional.mute_region,
+    "followed-behind": regional.followed_behind,
 }
 
 

@@ -113,6 +113,8 @@ class SimService:
         for growing in self._world.growing:
             dealt = growing.dealt(self._node.id, request.group, request.layout)
         publishing = Publishing(batches, request.mode, reply, dealt)
+        for rebalancing in self._world.rebalancings:
+            rebalancing.published(self._node, replica)
         wait = self._world.settings.sharing_micros
         if not wait:
             self._admit(replica, [publishing])

@@ -80,6 +80,14 @@ PLACED_FROM = 180_000
 PLACED_NODES = 6
 """Runs whose nodes are in regions and whose topic changes how it lives there, of which seeds, and
 how many nodes they have: those of three regions, or of two."""
+SHARE_FOLLOWING = 0.3
+FOLLOWING_FROM = 210_000
+FOLLOWING_GROUPS = 2
+FOLLOWING_PRODUCERS = 4
+FOLLOWING_FAULTS = 6
+"""Those of them in which leaders follow publishers, from which seed on, and with how many groups,
+producers and faults: enough to count, and long enough for publishers to move."""
+
 SHARE_GROWING = 0.5
 GROWING_FROM = 200_000
 GROWING_GROUPS = 4
@@ -143,6 +151,8 @@ class Settings:
     """Whether nodes are drained and come back, and replicas are evened out all the time."""
     placing: bool = False
     """With `rebalancing`: whether nodes are in regions, with homes and readers, which change."""
+    following: bool = False
+    """With `placing`: whether leaders follow publishers, who move from region to region."""
     growing: bool = False
     """Whether a topic is given partitions, with publishers and readers that mind its keys."""
     replacing: bool = False
@@ -196,6 +206,8 @@ def drawn_settings(seed: int) -> Settings:
         settings = replace(settings, rebalancing=True, groups=REBALANCED_GROUPS)
     if seed >= PLACED_FROM and random.Random(seed ^ 0x91AC).random() < SHARE_PLACED:
         settings = with_regions(settings)
+        if seed >= FOLLOWING_FROM and random.Random(seed ^ 0xF011).random() < SHARE_FOLLOWING:
+            return with_following(settings)
     if seed >= GROWING_FROM and random.Random(seed ^ 0x6120).random() < SHARE_GROWING:
         # In one region, and without retention: readers have to meet every record.
         return with_growing(settings)
@@ -265,6 +277,18 @@ def with_regions(settings: Settings) -> Settings:
         groups=REBALANCED_GROUPS,
         nodes=PLACED_NODES,
         replicas=3,
+    )
+
+
+def with_following(settings: Settings) -> Settings:
+    """Return the same run with leaders that follow their publishers."""
+    return replace(
+        with_regions(settings),
+        following=True,
+        groups=FOLLOWING_GROUPS,
+        producers=FOLLOWING_PRODUCERS,
+        faults_min=FOLLOWING_FAULTS,
+        faults=FaultProfile(gaps_ms=(500, 1_000, 1_500), lasting_ms=(100, 1_000)),
     )
 
 

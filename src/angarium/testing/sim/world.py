@@ -21,6 +21,7 @@ from angarium.testing.sim.compacting import Compacting
 from angarium.testing.sim.consumers import Consumers
 from angarium.testing.sim.faults import Faults
 from angarium.testing.sim.final_logs import read_final_logs
+from angarium.testing.sim.following import FollowingLeaders
 from angarium.testing.sim.growing import Growing
 from angarium.testing.sim.keyed_clients import KeyedPublisher, KeyedReader
 from angarium.testing.sim.near_reader import NearReader
@@ -121,6 +122,8 @@ class World:
         self.strangers = [Strangers(self, seed ^ 0x57A6) for _ in range(self.settings.strangers)]
         self.rumours = [Rumours(self, seed ^ 0x8055) for _ in range(self.settings.rumours)]
         planner = Placing if self.settings.placing else Rebalancing
+        if self.settings.following:
+            planner = FollowingLeaders
         self.rebalancings = [
             planner(self, seed ^ 0xBA1A) for _ in range(int(self.settings.rebalancing))
         ]

@@ -19,6 +19,8 @@ class PublishHeader(msgspec.Struct, frozen=True, array_like=True):
     partition: int
     mode: DeliveryMode | None = None
     layout: int | None = None
+    region: str = ""
+    """Of the publisher, or of the node that passes its publish on; empty: not known."""
 
 
 class PublishAnswer(msgspec.Struct, frozen=True, array_like=True):
