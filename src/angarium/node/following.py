@@ -56,7 +56,7 @@ class Following:
                 await self._node.catalog.submit(wish)
 
     def _wish(self, machine: CatalogMachine, partition: Partition) -> Reassign | None:
-        node, group = self._node, partition.group
+        node, group, nodes = self._node, partition.group, machine.nodes.by_id
         replica = node.host.replicas.get(group)
         if (
             replica is None
@@ -64,20 +64,19 @@ class Following:
             or partition.target
             or not machine.topics.by_id[partition.topic].settings.leaders_follow
             or not may_follow(partition, now=node.now(), pause_s=node.config.follow_pause_s)
+            # It moves soon; until then the catalog would refuse, in an entry for every slice.
+            or any(one not in nodes or nodes[one].draining for one in partition.replicas)
         ):
             return None
-        nodes = machine.nodes.by_id
 
         def may_lead(one: NodeId) -> bool:
-            if nodes[one].draining:
-                return False
             if one == node.id:
                 return not node.time.is_wrong and not node.host.wal.is_full
             return could_lead(node, replica, nodes[one].replica_in(group))
 
         to = followed_leader(
             partition.replicas,
-            {one: nodes[one].labels.region for one in partition.replicas if one in nodes},
+            {one: nodes[one].labels.region for one in partition.replicas},
             self.origins.window(group),
             could_lead=may_lead,
         )

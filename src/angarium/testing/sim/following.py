@@ -156,18 +156,17 @@ class FollowingLeaders(Placing):
         replica: PartitionReplica,
         counted: origins.Origins,
     ) -> None:
+        nodes, operator = self.machine.nodes.by_id, self.world.operator
         if (
             partition.target
             or not self._settings.leaders_follow
             or not origins.may_follow(partition, now=self._now(), pause_s=PAUSE / 1_000_000)
+            or any(nodes[one].draining for one in partition.replicas)
         ):
             return
-        nodes, operator = self.machine.nodes.by_id, self.world.operator
 
         def could_lead(one: NodeId) -> bool:
-            return not nodes[one].draining and (
-                one == node.id or operator.could_be_handed(partition.group, replica, one)
-            )
+            return one == node.id or operator.could_be_handed(partition.group, replica, one)
 
         to = origins.followed_leader(
             partition.replicas,
