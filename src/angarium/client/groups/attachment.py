@@ -219,12 +219,18 @@ class Attachment:
             await tries.pause(at_least_s=asked_s)
 
     async def _way(self, failures: int) -> Connection:
-        """Return a connection to a node: at first one that leads some of the partitions."""
+        """Return a connection to a node: at first one that leads some of the partitions.
+
+        A client that has a region goes to no other as long as it can: a member counts as being
+        where the node is that it joined, and is given the partitions that live there.
+        """
         if not failures:
             with suppress(AngariumError):
+                routes = self._reach.routes
                 topic = await self._reach.metadata.topic(random.choice(self.request.topics))
-                partition = random.choice(topic.partitions).number
-                return await self._reach.routes.connection_for(topic.name, partition)
+                near = [one for one in topic.partitions if not routes.nearby.is_far(one.leader)]
+                if near:
+                    return await routes.connection_for(topic.name, random.choice(near).number)
         return await self._reach.routes.any_connection()
 
     async def _stay_joined(self, connection: Connection) -> None:
