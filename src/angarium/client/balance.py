@@ -38,6 +38,6 @@ class BalanceAdministration(ABC):
         return frame.unpack(BalanceInfo)
 
     async def set_auto_balance(self, *, automatic: bool) -> BalanceInfo:
-        """Say whether it begins by itself when a node has come, gone or been drained."""
+        """Say whether it begins by itself when a node has come, come back or been drained."""
         header = SetAutoBalanceHeader(automatic)
         return (await self._reach.calls.ask(Operation.SET_AUTO_BALANCE, header)).unpack(BalanceInfo)

@@ -31,7 +31,7 @@ class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Automatic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether evening out begins by itself when a node has come, gone or been drained."""
+    """Whether evening out begins by itself when a node has come, come back or been drained."""
 
     automatic: bool
 

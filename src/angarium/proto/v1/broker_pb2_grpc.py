@@ -518,7 +518,7 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SetAutoBalance(self, request, context):
-        """Says whether evening out begins by itself when a node has come, gone or been drained.
+        """Says whether evening out begins by itself when a node has come, come back or been drained.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

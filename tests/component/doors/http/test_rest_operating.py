@@ -21,6 +21,8 @@ def test_a_rebalance_is_begun_paced_and_called_off() -> None:
                 "begun_at_us": 0,
                 "bytes_per_s": 0,
                 "is_automatic": False,
+                "is_due": False,
+                "is_by_itself": False,
                 "moves": [
                     {
                         "topic": "orders",

@@ -112,7 +112,7 @@ type Mutation {
   rebalance(bytesPerS: Long): Balance!
   "Begins nothing more, and lets what is on its way go back."
   cancelRebalance: Balance!
-  "Whether it begins by itself when a node has come, gone or been drained."
+  "Whether it begins by itself when a node has come, come back or been drained."
   setAutoBalance(automatic: Boolean!): Balance!
   "The last resort: goes on with the best replica that is left, and without all others for ever."
   recoverPartition(topic: String!, partition: Int!, code: String!): Recovery!
