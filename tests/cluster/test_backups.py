@@ -14,7 +14,7 @@ from angarium.backup import copying, creating, restoring
 from angarium.backup.creating import Creation, Progress
 from angarium.backup.manifest import UNFINISHED, Manifest, decoded, loaded, numbers
 from angarium.backup.restoring import Restoration
-from angarium.backup.store import FolderStore
+from angarium.backup.folder import FolderStore
 from angarium.backup.verifying import verified
 from angarium.errors import AlreadyExists, PreconditionFailed
 from angarium.ids import Offset

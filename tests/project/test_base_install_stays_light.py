@@ -11,10 +11,20 @@ import angarium
 if TYPE_CHECKING:
     import pytest
 
-EXTRAS: Final = ("pyarrow", "numpy", "pandas", "pyspark", "grpc_tools", "pytest", "hypothesis")
+EXTRAS: Final = (
+    "pyarrow",
+    "numpy",
+    "pandas",
+    "pyspark",
+    "obstore",
+    "grpc_tools",
+    "pytest",
+    "hypothesis",
+)
 """What a base install lacks: here each import of one fails, as it would there."""
 
 NEED_AN_EXTRA: Final = (
+    "angarium.backup.objects",
     "angarium.batch.arrow",
     "angarium.pipelines.analytics",
     "angarium.pipelines.archive",

@@ -41,6 +41,7 @@ def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedPr
         ("machine/intruder.py", "from random import random", "decide without doing"),
         ("batch/intruder.py", "import os.path", "decide without doing"),
         ("batch/intruder.py", "import pyarrow", "pyarrow only in batch.arrow, spark and pipelines"),
+        ("backup/intruder.py", "import obstore.store", "obstore only in backup.objects"),
         ("wire/intruder.py", "import grpc.aio", r"bench\s+and\s+proto"),
         ("doors/intruder.py", "from google.protobuf import any_pb2", r"bench\s+and\s+proto"),
         ("client/intruder.py", "import pyspark.sql", "pyspark only in spark and pipelines"),

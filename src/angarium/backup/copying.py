@@ -18,7 +18,7 @@ from angarium.errors import CorruptData, InvalidBatch, OffsetOutOfRange, Precond
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from angarium.api import FetchResult
     from angarium.backup.store import BackupStore
@@ -43,10 +43,12 @@ class PartitionCopy:
         known: KeptPartition,
         *,
         folder: str,
-        wrote: Callable[[KeptPartition, RecordFile], None],
+        run: str,
+        wrote: Callable[[KeptPartition, RecordFile], Awaitable[None]],
     ) -> None:
         """Prepare; files go to `folder`, and `wrote` hears of each with how the partition stands.
 
+        `run` is part of their names: no two runs write the same one.
         `known` without a mark and files is a partition that no backup has.
         """
         self._client = client
@@ -54,6 +56,7 @@ class PartitionCopy:
         self._topic = topic
         self._known = known
         self._folder = folder
+        self._run_name = run
         self._wrote = wrote
         self._gathered: list[Buffer] = []
 
@@ -127,7 +130,10 @@ class PartitionCopy:
         batches = [Batch.trusted(one) for one in self._gathered]
         self._gathered = []
         first, last = batches[0], batches[-1]
-        name = f"{self._folder}/{self._topic}-{self._known.number}-{first.base_offset:020d}.batches"
+        name = (
+            f"{self._folder}/{self._topic}-{self._known.number}-{first.base_offset:020d}"
+            f"-{self._run_name}.batches"
+        )
         file = RecordFile(
             name=name,
             bytes=len(data),
@@ -143,7 +149,7 @@ class PartitionCopy:
             files=(*self._known.files, file),
             last=(last.base_offset, last.header.stamp_crc),
         )
-        self._wrote(self._known, file)
+        await self._wrote(self._known, file)
 
 
 def records_folder(number: int) -> str:

@@ -11,7 +11,9 @@ noted in `unfinished.json` now and then, and the next one goes on from there.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -36,11 +38,12 @@ from angarium.backup.manifest import (
     numbers,
 )
 from angarium.backup.turns import in_turns
-from angarium.errors import CorruptData, NotFound, PreconditionFailed
+from angarium.errors import AlreadyExists, CorruptData, NotFound, PreconditionFailed
 from angarium.ids import Micros, Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractContextManager
 
     from angarium.api import TopicInfo
     from angarium.api.backups import KeptPositions
@@ -112,6 +115,10 @@ class Creation:
         self._records = self._bytes = 0
         self._noted_at = time.monotonic()
         self._number = 1
+        # Part of the names of its files: whoever else makes this backup at the same time, or has
+        # begun it before, writes others.
+        self._run = secrets.token_hex(4)
+        self._noting = asyncio.Lock()
         self._cluster = ""
         self._began_at = _now()
         self.hidden: int | None = None
@@ -119,7 +126,7 @@ class Creation:
 
     async def run(self) -> Manifest:
         """Make it; raises without leaving anything that could be taken for a backup."""
-        with self._store.locked():
+        async with _in_a_thread(self._store.locked()):
             self._cluster = (await self._client.cluster_status()).cluster_id
             known = await asyncio.to_thread(self._known)
             await self._look_for_topics(known)
@@ -180,6 +187,7 @@ class Creation:
                 topic.info.name,
                 known,
                 folder=records_folder(self._number),
+                run=self._run,
                 wrote=lambda kept, file: self._wrote(topic, kept, file),
             )
             try:
@@ -194,14 +202,16 @@ class Creation:
         ]
         await in_turns(works, at_once=AT_ONCE)
 
-    def _wrote(self, topic: _Topic, kept: KeptPartition, file: RecordFile) -> None:
+    async def _wrote(self, topic: _Topic, kept: KeptPartition, file: RecordFile) -> None:
         topic.partitions[kept.number] = kept
         self._records += file.records
         self._bytes += file.bytes
+        async with self._noting:
+            if time.monotonic() - self._noted_at >= NOTE_S:
+                note = self._manifest(None)
+                await asyncio.to_thread(lambda: self._store.write(UNFINISHED, encoded(note)))
+                self._noted_at = time.monotonic()
         self._told(Progress(records=self._records, bytes=self._bytes))
-        if time.monotonic() - self._noted_at >= NOTE_S:
-            self._store.write(UNFINISHED, encoded(self._manifest(None)))
-            self._noted_at = time.monotonic()
 
     async def _state(self) -> State:
         """Return where groups stand, and who there is."""
@@ -230,18 +240,22 @@ class Creation:
         known = {name: {*topic.partitions} for name, topic in self._topics.items()}
         kept = [one for one in state.positions if one.partition in known.get(one.topic, ())]
         data = encoded(State(positions=tuple(kept), accounts=state.accounts))
-        name = f"{STATES}/{self._number:06d}.json"
+        name = f"{STATES}/{self._number:06d}-{self._run}.json"
         self._store.write(name, data)
         self._bytes += len(data)
         file = KeptFile(name=name, bytes=len(data), sha256=sha256(data).hexdigest())
         manifest = self._manifest(file)
-        self._store.write(manifest_name(self._number), encoded(manifest))
-        self._store.delete(UNFINISHED)
+        try:
+            self._store.create(manifest_name(self._number), encoded(manifest))
+        except AlreadyExists:
+            raise PreconditionFailed(
+                f"another process has finished backup {self._number} in {self._store} meanwhile:"
+                " this one counts for nothing"
+            ) from None
         # Written after the last note of a run that was interrupted, and then once more.
         listed = {one.name for one in manifest.files()}
-        for stray in self._store.names(records_folder(self._number)):
-            if stray not in listed:
-                self._store.delete(stray)
+        written = self._store.names(records_folder(self._number))
+        self._store.delete(UNFINISHED, *(one for one in written if one not in listed))
         return manifest
 
     def _manifest(self, state: KeptFile | None) -> Manifest:
@@ -255,6 +269,16 @@ class Creation:
             state=state,
             new_bytes=self._bytes,
         )
+
+
+@asynccontextmanager
+async def _in_a_thread(lock: AbstractContextManager[None]) -> AsyncIterator[None]:
+    """Have a lock that may take its time to be taken and given back."""
+    await asyncio.to_thread(lock.__enter__)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(lock.__exit__, None, None, None)
 
 
 def _now() -> Micros:

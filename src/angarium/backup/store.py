@@ -1,27 +1,19 @@
-"""Where backups lie: one small port, and its adapter for a folder.
+"""Where backups lie: one small port. `folder` and `objects` are its adapters.
 
-Whatever is written is there whole or not at all, under a name that nobody has written before or
-that is meant to be replaced. Object stores promise the same, so that another adapter can be one.
+Whatever is written is there whole or not at all. A name that says of which run it is has one writer
+alone; what several could write at once, a manifest, is made by `create`, which one of them wins.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
+from angarium.backup.folder import FolderStore
+from angarium.errors import InvalidArgument, PreconditionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from contextlib import AbstractContextManager
-
-PARTIAL: Final = ".partial"
-"""What the name of a file ends with that is being written. It is no part of any backup."""
-
-LOCK: Final = "lock"
 
 
 class BackupStore(Protocol):
@@ -30,112 +22,46 @@ class BackupStore(Protocol):
     def names(self, folder: str) -> list[str]:
         """Return the names below a folder, sorted; none if there is no such folder."""
 
-    def size(self, name: str) -> int:
-        """Return how many bytes there are."""
-
     def read(self, name: str) -> bytes:
-        """Return them."""
+        """Return the bytes under a name."""
 
     def write(self, name: str, data: bytes) -> None:
         """Keep them: when this returns they are durable, before that there is nothing of them."""
 
-    def delete(self, name: str) -> None:
+    def create(self, name: str, data: bytes) -> None:
+        """Do as `write`, unless the name is there: raises `AlreadyExists`, and nothing changes.
+
+        The same bytes under the name are what an earlier attempt has made.
+        """
+
+    def delete(self, *names: str) -> None:
         """Forget them; what is not there is forgotten already."""
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other writers out; raises `PreconditionFailed` while there is one."""
+        """Keep other writers out; raises `PreconditionFailed` while there is one.
+
+        It saves work, and is no promise: of writers that do not see each other, `create` lets one
+        through.
+        """
 
 
-class FolderStore:
-    """A folder of this machine, or of one that is mounted. Nobody but its owner can read it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __str__(self) -> str:
-        return str(self._folder)
-
-    def names(self, folder: str) -> list[str]:
-        """Return the names below a folder, sorted."""
-        root = self._folder / folder
-        return sorted(
-            str(one.relative_to(self._folder))
-            for one in root.rglob("*")
-            if one.is_file() and not one.name.endswith(PARTIAL)
-        )
-
-    def size(self, name: str) -> int:
-        """Return how many bytes there are."""
-        try:
-            return (self._folder / name).stat().st_size
-        except FileNotFoundError:
-            raise NotFound(f"{self._folder / name} is not there") from None
-
-    def read(self, name: str) -> bytes:
-        """Return the bytes of a file."""
-        try:
-            return (self._folder / name).read_bytes()
-        except FileNotFoundError:
-            raise NotFound(f"{self._folder / name} is not there") from None
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file beside its name, sync it, and give it its name."""
-        path = self._folder / name
-        self._make(path.parent)
-        partial = path.with_name(path.name + PARTIAL)
-        # From the first byte on nobody else's: hashes of passwords may be in it.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        _sync_folder(path.parent)
-
-    def delete(self, name: str) -> None:
-        """Remove a file."""
-        (self._folder / name).unlink(missing_ok=True)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes of this machine out."""
-        self._make(self._folder)
-        descriptor = os.open(self._folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise PreconditionFailed(
-                    f"another process is writing a backup to {self._folder}"
-                ) from None
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _make(self, folder: Path) -> None:
-        if folder.is_dir():
-            return
-        if folder != self._folder:
-            self._make(folder.parent)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def store_at(where: str) -> FolderStore:
+def store_at(where: str) -> BackupStore:
     """Return the store that somebody has named; raises `InvalidArgument`."""
     scheme, found, rest = where.partition("://")
     if not found:
         return FolderStore(Path(where))
     if scheme == "file" and rest.startswith("/"):
         return FolderStore(Path(rest))
+    if scheme == "s3":
+        # An extra, and slow to load: whoever names a folder needs none of it.
+        try:
+            from angarium.backup.objects import ObjectStore  # noqa: PLC0415
+        except ModuleNotFoundError:
+            raise PreconditionFailed(
+                "an object store needs an extra: pip install 'angarium[object-store]'"
+            ) from None
+        return ObjectStore.at(where)
     raise InvalidArgument(
-        f"{where!r}: backups are kept in a folder; mount the object store, or copy the folder there"
+        f"{scheme}://: backups are kept in a folder, or in an object store that has S3's API:"
+        " s3://BUCKET/PREFIX"
     )

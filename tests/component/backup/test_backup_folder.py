@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from angarium.backup.store import PARTIAL, FolderStore, store_at
-from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
+from angarium.backup.folder import PARTIAL, FolderStore
+from angarium.backup.store import store_at
+from angarium.errors import AlreadyExists, InvalidArgument, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_file_is_there_whole_and_its_owners_alone(tmp_path: Path) -> None:
+def test_a_file_is_its_owners_alone(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "a" / "b")
-    store.write("records/1/x", b"old")
     store.write("records/1/x", b"new")
-    assert store.read("records/1/x") == b"new"
-    assert store.size("records/1/x") == 3
+    store.create("backups/1", b"new")
     for one in [tmp_path / "a" / "b", *(tmp_path / "a" / "b").rglob("*")]:
         assert stat.S_IMODE(one.stat().st_mode) == (0o700 if one.is_dir() else 0o600)
 
@@ -27,29 +29,54 @@ def test_a_file_is_there_whole_and_its_owners_alone(tmp_path: Path) -> None:
 def test_what_was_being_written_when_the_machine_stopped_is_nothing(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     store.write("records/x", b"x")
-    (tmp_path / "records" / f"y{PARTIAL}").write_bytes(b"ha")
+    left = tmp_path / "records" / f"y{PARTIAL}"
+    left.write_bytes(b"ha")
     assert store.names("records") == ["records/x"]
     with pytest.raises(NotFound, match="records/y"):
         store.read("records/y")
-    store.write("records/y", b"y")
-    assert store.names("records") == ["records/x", "records/y"]
-    store.delete("records/x")
-    store.delete("records/x")
-    assert store.names("records") == ["records/y"]
-    assert store.names("nowhere") == []
-
-
-def test_two_processes_do_not_write_a_backup_at_once(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path / "new")
-    other = FolderStore(tmp_path / "new").locked()
-    with store.locked(), pytest.raises(PreconditionFailed, match="another process"), other:
-        pass
     with store.locked():
-        pass
+        assert not left.exists(), "whoever writes next makes room"
 
 
-def test_a_place_that_is_no_folder_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_told_and_keeps_nothing_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path)
+    store.write("records/x", b"x")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for write in (store.write, store.create):
+        with pytest.raises(OSError, match="No space left"):
+            write("records/y", b"y")
+    assert [one.name for one in (tmp_path / "records").iterdir()] == ["x"]
+
+
+def test_where_files_have_one_name_only_a_name_is_created_once_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr("pathlib.Path.hardlink_to", refused)
+    store = FolderStore(tmp_path)
+    store.create("backups/1", b"mine")
+    with pytest.raises(AlreadyExists):
+        store.create("backups/1", b"another's")
+    assert store.read("backups/1") == b"mine"
+    assert store.names("") == ["backups/1"]
+
+
+def test_a_place_is_a_folder_or_an_object_store_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert str(store_at(f"file://{tmp_path}")) == str(tmp_path)
     assert str(store_at("backups")) == "backups"
-    with pytest.raises(InvalidArgument, match="mount the object store"):
-        store_at("s3://bucket/backups")
+    assert str(store_at("s3://bucket/some/where/")) == "s3://bucket/some/where"
+    with pytest.raises(InvalidArgument, match="s3://BUCKET"):
+        store_at("ftp://host/backups")
+    monkeypatch.setitem(sys.modules, "angarium.backup.objects", None)
+    with pytest.raises(PreconditionFailed, match=r"pip install 'angarium\[object-store\]'"):
+        store_at("s3://bucket")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.on_a_loop import on_a_loop
 
 from angarium.backup.creating import Creation
-from angarium.backup.store import FolderStore
+from angarium.backup.folder import FolderStore
 from angarium.client import Client
 from angarium.testing.broker import in_process_broker
 

@@ -28,7 +28,7 @@ from angarium.api.access import (
 from angarium.api.audit import AuditEvent
 from angarium.api.backups import KeptPositions, RestoreRequest
 from angarium.backup.creating import Creation
-from angarium.backup.store import FolderStore
+from angarium.backup.folder import FolderStore
 from angarium.errors import NotFound, OffsetOutOfRange, PermissionDenied
 from angarium.ids import Offset
 

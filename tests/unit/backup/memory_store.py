@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from angarium.errors import NotFound
+from angarium.errors import AlreadyExists, NotFound
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -20,9 +20,6 @@ class MemoryStore:
     def names(self, folder: str) -> list[str]:
         return sorted(one for one in self.files if one.startswith(f"{folder}/"))
 
-    def size(self, name: str) -> int:
-        return len(self.read(name))
-
     def read(self, name: str) -> bytes:
         if name not in self.files:
             raise NotFound(f"{name} is not there")
@@ -31,8 +28,13 @@ class MemoryStore:
     def write(self, name: str, data: bytes) -> None:
         self.files[name] = data
 
-    def delete(self, name: str) -> None:
-        self.files.pop(name, None)
+    def create(self, name: str, data: bytes) -> None:
+        if self.files.setdefault(name, data) != data:
+            raise AlreadyExists(f"{name} is there already")
+
+    def delete(self, *names: str) -> None:
+        for name in names:
+            self.files.pop(name, None)
 
     def locked(self) -> AbstractContextManager[None]:
         return nullcontext()
