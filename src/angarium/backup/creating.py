@@ -23,6 +23,7 @@ import angarium
 from angarium.api.audit import AUDIT_TOPIC
 from angarium.api.transactions import HOMES_TOPIC
 from angarium.backup.copying import PartitionCopy, records_folder
+from angarium.backup.layouts import laid_out
 from angarium.backup.manifest import (
     STATES,
     UNFINISHED,
@@ -75,6 +76,7 @@ class _Topic:
 
     def __init__(self, info: TopicInfo, known: KeptTopic | None) -> None:
         self.info = info
+        self.layouts: tuple[int, ...] = ()
         self.partitions = {
             one.number: KeptPartition(number=one.number, start=Offset(0), end=Offset(0))
             for one in info.partitions
@@ -93,6 +95,7 @@ class _Topic:
             created_at=self.info.created_at,
             config=self.info.config,
             partitions=tuple(self.partitions[one] for one in sorted(self.partitions)),
+            layouts=self.layouts,
         )
 
 
@@ -136,6 +139,7 @@ class Creation:
             await self._look_for_topics(known)
             await self._copy()
             self.hidden = await self._hidden()
+            await self._lay_out()
             return await asyncio.to_thread(self._finish, state)
 
     async def _look_for_topics(self, known: dict[str, KeptTopic]) -> None:
@@ -150,6 +154,17 @@ class Creation:
             else:
                 there.info = info
                 there.partitions = found.partitions | there.partitions
+
+    async def _lay_out(self) -> None:
+        """Note where layouts begin in what was copied."""
+        told = {one.name: one for one in await self._client.list_topics()}
+        for name, topic in list(self._topics.items()):
+            try:
+                topic.layouts, topic.partitions = await laid_out(
+                    self._client, topic.info, topic.partitions, told=told.get(name)
+                )
+            except NotFound:
+                del self._topics[name]  # deleted meanwhile
 
     async def _hidden(self) -> int | None:
         """Return how many topics are not shown to who makes the backup; None if that is not."""

@@ -7,7 +7,9 @@ SHA-256 of its own text. So every byte that is changed, missing or in the wrong 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from hashlib import sha256
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -20,8 +22,13 @@ from angarium.ids import Micros, Offset, TopicId
 if TYPE_CHECKING:
     from angarium.backup.store import BackupStore
 
-FORMAT: Final = 1
-"""The version of everything here. A newer one is not read."""
+FORMAT: Final = 2
+"""The version of everything here, as it is written. A newer one is not read.
+
+1: topics had no layouts, partitions no fences.
+"""
+
+READABLE: Final = frozenset({"1", "2"})
 
 MAGIC: Final = "angarium backup"
 MANIFESTS: Final = "backups"
@@ -60,6 +67,8 @@ class KeptPartition(msgspec.Struct, frozen=True, kw_only=True):
     end: Offset
     """The mark: everything committed below it is in the files, and nothing above."""
     files: tuple[RecordFile, ...] = ()
+    fences: tuple[Offset, ...] = ()
+    """Where layouts that came after it begin in it, one after the other; none above the mark."""
     last: tuple[Offset, int] | None = None
     """Where the last batch begins, and its stamp's checksum: so the next backup knows that it goes
     on with the same partition."""
@@ -78,6 +87,23 @@ class KeptTopic(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Micros
     config: TopicConfig
     partitions: tuple[KeptPartition, ...]
+    layouts: tuple[int, ...] = ()
+    """How many partitions keys were dealt to, layout by layout, if some were added."""
+
+    def is_laid_out(self) -> bool:
+        """Tell whether layouts and fences fit each other and the partitions."""
+        layouts = self.layouts or (len(self.partitions),)
+        ascend = all(one < two for one, two in pairwise(layouts))
+        return (
+            ascend
+            and layouts[-1] == len(self.partitions)
+            and all(
+                len(one.fences) == len(layouts) - 1 - bisect_right(layouts, one.number)
+                and list(one.fences) == sorted(one.fences)
+                and max(one.fences, default=0) <= one.end
+                for one in self.partitions
+            )
+        )
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +160,7 @@ def decoded(data: bytes, kind: type[T], *, name: str) -> T:
     words = head.decode(errors="replace").rsplit(" ", 2)
     if len(words) != 3 or words[0] != MAGIC:
         raise CorruptData(f"{name} does not begin as a file of a backup does")
-    if words[1] != str(FORMAT):
+    if words[1] not in READABLE:
         if words[1].isdigit():
             raise NewerRelease(f"{name} is of version {words[1]}; this release reads {FORMAT}")
         raise CorruptData(f"{name} does not begin as a file of a backup does")

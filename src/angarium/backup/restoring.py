@@ -11,6 +11,7 @@ one group has settled before the next one is there.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -56,6 +57,11 @@ GROUPS_AT_ONCE: Final = 32
 ACCOUNTS_AT_ONCE: Final = 64
 """Groups of a partition, and rows about users, in one request: each is an entry of a log, and all
 have to be made before the request is given up."""
+
+IN_FORCE_S: Final = 60.0
+"""How long a layout may take to come into force."""
+
+LOOK_S: Final = 0.1
 
 DOUBTS_MAX: Final = 20
 """How often in a row a request may end without an answer before the restore is given up."""
@@ -131,13 +137,21 @@ class Restoration:
         if self._replication is not None:
             config = replace(config, replication=self._replication)
         info = await self._made(topic, config.replication)
-        if len(info.partitions) < len(topic.partitions):
-            raise PreconditionFailed(
-                f"{topic.name} has {len(info.partitions)} partitions, the backup"
-                f" {len(topic.partitions)}: it does not come from a restore of it"
-            )
-        works = [partial(self._fill, topic, one) for one in topic.partitions]
-        await in_turns(works, at_once=AT_ONCE)
+        layouts = topic.layouts or (len(topic.partitions),)
+        for number, count in enumerate(layouts):
+            if number:
+                # What lies before its fences is there: so the fences come to stand where they were.
+                info = await self._grown(topic, info, number)
+            if len(info.partitions) < count:
+                raise PreconditionFailed(
+                    f"{topic.name} has {len(info.partitions)} partitions, the backup"
+                    f" {count}: it does not come from a restore of it"
+                )
+            works = [
+                partial(self._fill, topic, one, _bound(one, layouts, number + 1))
+                for one in topic.partitions[:count]
+            ]
+            await in_turns(works, at_once=AT_ONCE)
         ends = {one.number: one.end for one in topic.partitions}
         for kept in state.positions:
             if kept.topic == topic.name:
@@ -161,21 +175,49 @@ class Restoration:
         )
         try:
             return await self._client.restore_topic(
-                topic.name, partitions=len(topic.partitions), config=config
+                topic.name,
+                partitions=(topic.layouts or (len(topic.partitions),))[0],
+                config=config,
             )
         except AlreadyExists:
             # Only with other settings is it refused: one that is whole has got its own again.
             return await self._client.describe_topic(topic.name)
 
+    async def _grown(self, topic: KeptTopic, info: TopicInfo, number: int) -> TopicInfo:
+        """Return the topic with a layout in force, which begins where its partitions end now."""
+        deadline = asyncio.get_running_loop().time() + IN_FORCE_S
+        if len(info.partitions) < topic.layouts[number]:
+            info = await self._client.alter_topic(topic.name, partitions=topic.layouts[number])
+        while info.layout < number:
+            if not info.layouts:
+                raise PreconditionFailed(
+                    f"{topic.name} was given partitions, and keeps the order of keys all the same:"
+                    " restoring it needs feature level 6 (`angarium cluster raise-level`), and that"
+                    " the topic comes from a restore of this backup"
+                )
+            if asyncio.get_running_loop().time() > deadline:
+                raise PreconditionFailed(
+                    f"layout {number} of {topic.name} does not come into force: a partition has no"
+                    " leader, or a transaction is open"
+                )
+            await asyncio.sleep(LOOK_S)
+            info = await self._client.describe_topic(topic.name)
+        if info.layouts != topic.layouts[: len(info.layouts)]:
+            raise PreconditionFailed(
+                f"{topic.name} has the layouts {info.layouts}, the backup {topic.layouts}: it does"
+                " not come from a restore of it"
+            )
+        return info
+
     # --- one partition ------------------------------------------------------------------------
 
-    async def _fill(self, topic: KeptTopic, partition: KeptPartition) -> None:
-        """Bring a partition to its mark."""
+    async def _fill(self, topic: KeptTopic, partition: KeptPartition, until: Offset) -> None:
+        """Bring a partition to its mark, or to a fence before it."""
         doubts = 0
         at = await self._checked_end(topic, partition)
-        while at < partition.end:
+        while at < until:
             try:
-                async for request in self._requests(topic.name, partition, at):
+                async for request in self._requests(topic.name, partition, at, until):
                     at = (await self._client.restore_records(request)).next_offset
                     doubts = 0
                     self._count(request)
@@ -194,28 +236,32 @@ class Restoration:
         self._told(Progress(records=self._records, bytes=self._bytes))
 
     async def _requests(
-        self, topic: str, partition: KeptPartition, at: Offset
+        self, topic: str, partition: KeptPartition, at: Offset, until: Offset
     ) -> AsyncIterator[RestoreRequest]:
-        """Yield what brings a partition from `at` to its mark, in this order."""
+        """Yield what brings a partition from `at` to `until`, in this order."""
         gathered: list[Buffer] = []
         size = 0
 
-        def request(until: Offset) -> RestoreRequest:
+        def request(past: Offset) -> RestoreRequest:
             return RestoreRequest(
                 topic=topic,
                 partition=partition.number,
-                next_offset=until,
-                start_offset=min(partition.start, until),
+                next_offset=past,
+                start_offset=min(partition.start, past),
                 batches=tuple(gathered),
             )
 
         for file in partition.files:
             if file.next <= at and not gathered:
                 continue
+            if file.first >= until:
+                break
             for buffer in await asyncio.to_thread(batches_of, self._store, file):
                 batch = Batch.trusted(buffer)
                 if batch.next_offset <= at:
                     continue
+                if batch.base_offset >= until:
+                    break
                 if batch.base_offset > at or size + len(buffer) > REQUEST_BYTES:
                     if gathered or batch.base_offset > at:
                         yield request(batch.base_offset)
@@ -223,7 +269,7 @@ class Restoration:
                 gathered.append(buffer)
                 size += len(buffer)
                 at = batch.next_offset
-        yield request(partition.end)
+        yield request(until)
 
     async def _checked_end(self, topic: KeptTopic, partition: KeptPartition) -> Offset:
         """Return where a partition ends that is to be filled; raises if it holds other records."""
@@ -270,6 +316,12 @@ class Restoration:
                     if batch.base_offset < end <= batch.next_offset:
                         return bytes(buffer)
         return None
+
+
+def _bound(partition: KeptPartition, layouts: tuple[int, ...], layout: int) -> Offset:
+    """Return where a layout begins in a partition; where it ends if none of that number does."""
+    at = layout - bisect_right(layouts, partition.number) - 1
+    return partition.fences[at] if at < len(partition.fences) else partition.end
 
 
 def _portions(accounts: KeptAccounts) -> Iterator[KeptAccounts]:

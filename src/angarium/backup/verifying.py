@@ -43,6 +43,8 @@ def verified(
     except AngariumError as error:
         faults.append(str(error))
     for topic in manifest.topics:
+        if not topic.is_laid_out():
+            faults.append(f"the manifest says layouts of {topic.name} that do not fit it")
         for partition in topic.partitions:
             at = 0
             for file in partition.files:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.backup.memory_store import MemoryStore
 
 from angarium.api import TopicConfig
@@ -149,6 +150,48 @@ def test_a_backup_that_is_gone_from_between_others_is_named() -> None:
 
 
 def test_a_newer_format_is_not_guessed_at() -> None:
-    data = encoded(State()).replace(b"backup 1 ", b"backup 2 ", 1)
-    with pytest.raises(NewerRelease, match="version 2"):
+    data = encoded(State()).replace(b"backup 2 ", b"backup 3 ", 1)
+    with pytest.raises(NewerRelease, match="version 3"):
         decoded(data, State, name="state")
+
+
+def _grown(**changes: object) -> KeptTopic:
+    """A topic that was given a third partition, and two more."""
+    fences = [(Offset(3), Offset(9)), (Offset(0), Offset(0)), (Offset(5),), (), ()]
+    topic = KeptTopic(
+        name="orders",
+        id=TopicId(1),
+        created_at=Micros(1),
+        config=TopicConfig(),
+        layouts=(2, 3, 5),
+        partitions=tuple(
+            KeptPartition(number=number, start=Offset(0), end=Offset(9), fences=one)
+            for number, one in enumerate(fences)
+        ),
+    )
+    return replace(topic, **changes)
+
+
+def _fenced(number: int, *fences: int) -> tuple[KeptPartition, ...]:
+    known = _grown().partitions
+    changed = replace(known[number], fences=tuple(map(Offset, fences)))
+    return (*known[:number], changed, *known[number + 1 :])
+
+
+def test_layouts_fit_their_partitions_and_fences_or_are_a_fault() -> None:
+    assert _grown().is_laid_out()
+    for wrong in (
+        _grown(layouts=()),
+        _grown(layouts=(2, 3)),
+        _grown(layouts=(3, 2, 5)),
+        _grown(partitions=_grown().partitions[:4]),
+        _grown(partitions=_fenced(0, 3)),
+        _grown(partitions=_fenced(0, 9, 3)),
+        _grown(partitions=_fenced(0, 3, 10)),
+        _grown(partitions=_fenced(4, 0)),
+    ):
+        assert not wrong.is_laid_out()
+    store = _backup()
+    manifest = replace(loaded(store), topics=(_grown(layouts=(2, 3)),))
+    store.write(manifest_name(1), encoded(manifest))
+    assert "layouts" in _faults(store)[0]
