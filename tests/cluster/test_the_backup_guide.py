@@ -7,8 +7,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.cluster.command_line import eventually
 from tests.cluster.test_users_of_a_cluster import DENIED, Cluster
+from tests.object_server import object_server
 
 from angarium import Client, TopicConfig
 from angarium.api.access import Action, Grant, ResourceKind, SubjectKind
@@ -16,6 +18,8 @@ from angarium.api.dead_letters import DEAD_LETTERS
 from angarium.api.quotas import QuotaKind, QuotaSubject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.cluster.running import Run
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "backup.md"
@@ -28,6 +32,15 @@ def _printed() -> list[list[str]]:
     """Return the commands of the guide, word by word."""
     text = GUIDE.read_text(encoding="utf-8")
     return [one.split() for one in re.findall(r"^    \$ angarium (.+)$", text, re.MULTILINE)]
+
+
+@pytest.fixture
+def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have commands find an object store, as the guide says."""
+    with object_server() as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield
 
 
 def _administrator(cluster: Cluster) -> str:
@@ -53,9 +66,9 @@ async def _taken(client: Client, count: int) -> list[bytes]:
 
 
 def test_what_the_guide_prints_brings_topics_letters_groups_and_users_back(
-    run: Run, tmp_path: Path
+    run: Run, tmp_path: Path, object_store: None
 ) -> None:
-    create, listing, verify, restore, resume = _printed()
+    create, listing, verify, create_there, verify_there, restore, resume, rename = _printed()
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
     old, new = Cluster(tmp_path / "old"), Cluster(tmp_path / "new")
@@ -78,6 +91,8 @@ def test_what_the_guide_prints_brings_topics_letters_groups_and_users_back(
             described = await client.describe_topic("orders")
             assert described.config.retention_ms == 30 * 86_400_000
             assert await _taken(client, 1) == [b"three"]
+            then = [one.value async for one in client.read("orders-then")]
+            assert then == [b"one", b"poison", b"two", b"three"]
             (letter,) = [one async for one in client.read(DEAD_LETTERS)]
             assert letter.value == b"poison"
             (quota,) = await client.list_quotas()
@@ -93,6 +108,10 @@ def test_what_the_guide_prints_brings_topics_letters_groups_and_users_back(
         old.angarium(*create, user="alice", password=ALICE, status=DENIED)
         made = old.angarium(*create, user="admin", password=password)
         assert re.search(r"Backup 1 \(2 topics, 5 records, ", made), made
+        made = old.angarium(*create_there, user="admin", password=password)
+        assert re.search(r"Backup 1 \(2 topics, 5 records, ", made), made
+    checked = old.angarium(*verify_there, user="admin", password=password)
+    assert "Every byte of backup 1" in checked
     backups = old.folder / "backups"
     assert "1  " in old.angarium(*listing, user="admin", password=password)
     assert "Every byte of backup 1" in old.angarium(*verify, user="admin", password=password)
@@ -110,4 +129,6 @@ def test_what_the_guide_prints_brings_topics_letters_groups_and_users_back(
         assert "--resume" in refused
         again = new.angarium(*resume, user="admin", password=password)
         assert "Restored 0 records" in again
+        told = new.angarium(*rename, user="admin", password=password)
+        assert "Restored 4 records of backup 1" in told
         run(look())

@@ -31,6 +31,7 @@ from angarium.batch import Batch
 from angarium.errors import (
     AlreadyExists,
     AngariumError,
+    InvalidArgument,
     NotFound,
     OffsetOutOfRange,
     PreconditionFailed,
@@ -38,11 +39,11 @@ from angarium.errors import (
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from angarium.api import FetchResult, TopicInfo
     from angarium.api.backups import KeptPosition
-    from angarium.backup.manifest import KeptPartition, KeptTopic, Manifest, State
+    from angarium.backup.manifest import KeptPartition, KeptTopic, Manifest
     from angarium.backup.store import BackupStore
     from angarium.client import Client
     from angarium.ids import Buffer
@@ -76,17 +77,20 @@ class Restoration:
         store: BackupStore,
         *,
         number: int | None = None,
-        only: Collection[str] = (),
+        only: Mapping[str, str] | None = None,
         resume: bool = False,
         replication: int | None = None,
         with_users: bool = True,
         told: Callable[[Progress], None] = lambda _: None,
     ) -> None:
-        """Prepare; `only` names topics, none: all. `resume`: go on in topics that exist."""
+        """Prepare; `only` names topics, and what each is to be called; none: all, as they were.
+
+        `resume`: go on in topics that exist.
+        """
         self._client = client
         self._store = store
         self._number = number
-        self._only = only
+        self._only = only or {}
         self._resume = resume
         self._replication = replication
         self._with_users = with_users
@@ -103,10 +107,17 @@ class Restoration:
         for name in self._only:
             if name not in known:
                 raise NotFound(f"backup {manifest.number} has no topic {name!r}")
-        topics = [one for one in manifest.topics if not self._only or one.name in self._only]
+        names = self._only or {name: name for name in known}
+        if len(set(names.values())) < len(names):
+            raise InvalidArgument("two topics cannot be restored under one name")
+        topics = [replace(known[old], name=new) for old, new in names.items()]
         await self._check_free(topics)
+        positions = {
+            new: [replace(one, topic=new) for one in state.positions if one.topic == old]
+            for old, new in names.items()
+        }
         for topic in topics:
-            await self._restore(topic, state)
+            await self._restore(topic, positions[topic.name])
         if self._with_users and not self._only and state.accounts is not None:
             self.accounts = await self._restore_accounts(state.accounts)
         return manifest
@@ -132,7 +143,7 @@ class Restoration:
                 " of this backup that was interrupted"
             )
 
-    async def _restore(self, topic: KeptTopic, state: State) -> None:
+    async def _restore(self, topic: KeptTopic, positions: list[KeptPositions]) -> None:
         config = topic.config
         if self._replication is not None:
             config = replace(config, replication=self._replication)
@@ -153,15 +164,11 @@ class Restoration:
             ]
             await in_turns(works, at_once=AT_ONCE)
         ends = {one.number: one.end for one in topic.partitions}
-        for kept in state.positions:
-            if kept.topic == topic.name:
-                end = ends[kept.partition]
-                cut = tuple(_cut(position, end) for position in kept.positions)
-                for at in range(0, len(cut), GROUPS_AT_ONCE):
-                    some = cut[at : at + GROUPS_AT_ONCE]
-                    await self._client.restore_positions(
-                        KeptPositions(topic=kept.topic, partition=kept.partition, positions=some)
-                    )
+        for kept in positions:
+            cut = tuple(_cut(position, ends[kept.partition]) for position in kept.positions)
+            for at in range(0, len(cut), GROUPS_AT_ONCE):
+                some = cut[at : at + GROUPS_AT_ONCE]
+                await self._client.restore_positions(replace(kept, positions=some))
         await self._client.alter_topic(topic.name, config=config)
 
     async def _made(self, topic: KeptTopic, replication: int | None) -> TopicInfo:

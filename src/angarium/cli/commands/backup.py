@@ -36,7 +36,7 @@ def create(options: Namespace) -> int:
         line = Progress(total_bytes=None, quiet=chosen.is_json)
         creation = Creation(
             client,
-            store_at(options.folder),
+            store_at(options.store),
             with_users=not options.no_users,
             told=_shown_on(line),
         )
@@ -55,9 +55,9 @@ def create(options: Namespace) -> int:
 
 
 def list_all(options: Namespace) -> int:
-    """Print the backups of a folder."""
+    """Print the backups of a store."""
     chosen = choices(options)
-    store = store_at(options.folder)
+    store = store_at(options.store)
     found: list[Manifest] = []
     damaged: list[str] = []
     for number in numbers(store):
@@ -91,7 +91,7 @@ def list_all(options: Namespace) -> int:
 def verify(options: Namespace) -> int:
     """Check every byte of a backup."""
     chosen = choices(options)
-    store = store_at(options.folder)
+    store = store_at(options.store)
     line = Progress(total_bytes=None, quiet=chosen.is_json)
     try:
         manifest, faults = verified(store, options.number, told=line.add)
@@ -113,9 +113,9 @@ def restore(options: Namespace) -> int:
         line = Progress(total_bytes=None, quiet=chosen.is_json)
         restoration = Restoration(
             client,
-            store_at(options.folder),
+            store_at(options.store),
             number=options.number,
-            only=options.topic,
+            only=dict(options.topic),
             resume=options.resume,
             replication=options.replication,
             with_users=not options.no_users,
