@@ -25,6 +25,7 @@ from angarium.api.transactions import HOMES_TOPIC
 from angarium.backup.copying import PartitionCopy, records_folder
 from angarium.backup.layouts import laid_out
 from angarium.backup.manifest import (
+    RECORDS,
     STATES,
     UNFINISHED,
     KeptFile,
@@ -190,7 +191,8 @@ class Creation:
                 f"{self._store} holds backups of cluster {found.cluster}, this is cluster "
                 f"{self._cluster}: name another folder"
             )
-        return {} if found is None else {one.name: one for one in found.topics}
+        there = set(self._store.names(RECORDS)) if found is not None else set()
+        return {} if found is None else {one.name: one.held(there) for one in found.topics}
 
     async def _copy(self) -> None:
         """Copy what is new in every partition."""
@@ -269,9 +271,13 @@ class Creation:
             ) from None
         # Written after the last note of a run that was interrupted, and then once more.
         listed = {one.name for one in manifest.files()}
-        written = self._store.names(records_folder(self._number))
+        states = [one for one in self._store.names(STATES) if self._is_of_this(one)]
+        written = self._store.names(records_folder(self._number)) + states
         self._store.delete(UNFINISHED, *(one for one in written if one not in listed))
         return manifest
+
+    def _is_of_this(self, state: str) -> bool:
+        return state.startswith(f"{STATES}/{self._number:06d}-")
 
     def _manifest(self, state: KeptFile | None) -> Manifest:
         return Manifest(

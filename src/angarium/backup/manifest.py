@@ -20,6 +20,8 @@ from angarium.errors import CorruptData, NewerRelease, NotFound
 from angarium.ids import Micros, Offset, TopicId
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from angarium.backup.store import BackupStore
 
 FORMAT: Final = 2
@@ -89,6 +91,15 @@ class KeptTopic(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[KeptPartition, ...]
     layouts: tuple[int, ...] = ()
     """How many partitions keys were dealt to, layout by layout, if some were added."""
+
+    def held(self, names: Container[str]) -> KeptTopic:
+        """Return it without partitions of which a file is gone: they have to be copied anew."""
+        return msgspec.structs.replace(
+            self,
+            partitions=tuple(
+                one for one in self.partitions if all(file.name in names for file in one.files)
+            ),
+        )
 
     def is_laid_out(self) -> bool:
         """Tell whether layouts and fences fit each other and the partitions."""

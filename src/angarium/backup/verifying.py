@@ -13,7 +13,7 @@ from angarium.backup.manifest import (
     state_of,
 )
 from angarium.batch import Batch, split
-from angarium.errors import AngariumError, CorruptData, InvalidBatch
+from angarium.errors import CorruptData, InvalidBatch, NewerRelease
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,8 @@ def verified(
 ) -> tuple[Manifest, list[str]]:
     """Return a backup, and a sentence about each fault; no fault: it can be restored.
 
-    `told` hears of the records and bytes of each file. Raises if there is no such backup, or if its
-    manifest is damaged.
+    `told` hears of the records and bytes of each file. Raises if there is no such backup, if its
+    manifest is damaged, or if the store fails.
     """
     manifest = loaded(store, number)
     known = numbers(store)
@@ -38,9 +38,10 @@ def verified(
         for one in range(known[0], known[-1])
         if one not in known
     ]
+    # Faults are of the backup; a store that cannot be read at all says nothing about it.
     try:
         state_of(store, manifest)
-    except AngariumError as error:
+    except (CorruptData, NewerRelease) as error:
         faults.append(str(error))
     for topic in manifest.topics:
         if not topic.is_laid_out():
@@ -54,7 +55,7 @@ def verified(
                         raise CorruptData(f"{file.name} overlaps the file before it")
                     at = file.next
                     told(sum(len(Batch.trusted(one)) for one in batches), file.bytes)
-                except AngariumError as error:
+                except CorruptData as error:
                     faults.append(str(error))
             if not _is_plausible(partition, at):
                 where = f"{topic.name} {partition.number}"

@@ -223,3 +223,16 @@ async def test_every_object_that_is_changed_or_gone_is_named(
         road.mishap = lambda _: None
     assert manifest_name(1) in store.names("backups")
     assert faults() == []
+
+
+@on_a_loop
+async def test_a_store_that_does_not_answer_is_no_fault_of_the_backup(
+    store: ObjectStore, road: Road, tmp_path: Path
+) -> None:
+    async with in_process_broker(tmp_path / "node") as broker, Client(*broker.addresses) as client:
+        await client.create_topic("orders", partitions=2)
+        await _filled(client, 4)
+        await Creation(client, store).run()
+    road.mishap = lambda line: "503" if "/records/" in line else None
+    with pytest.raises(StorageError, match="503"):
+        verified(store, None, told=lambda *_: None)

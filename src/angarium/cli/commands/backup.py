@@ -17,7 +17,7 @@ from angarium.cli.output import print_json, print_table
 from angarium.cli.profiles import choices
 from angarium.cli.progress import Progress
 from angarium.cli.session import talk
-from angarium.errors import AngariumError
+from angarium.errors import CorruptData, NewerRelease
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -63,7 +63,7 @@ def list_all(options: Namespace) -> int:
     for number in numbers(store):
         try:
             found.append(loaded(store, number))
-        except AngariumError as error:
+        except (CorruptData, NewerRelease) as error:
             damaged.append(str(error))
     if chosen.is_json:
         print_json({"backups": [_facts(one) for one in found], "damaged": damaged})
