@@ -1,6 +1,6 @@
 """A real object store for tests: SeaweedFS, with S3's API; and a road to it on which things happen.
 
-`ANGARIUM_TEST_S3=http://HOST:PORT/BUCKET`, with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, has
+`TEST_OBJECT_STORE=http://HOST:PORT/BUCKET`, with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, has
 the tests use another one that runs already: MinIO, Ceph, versitygw.
 """
 
@@ -119,7 +119,7 @@ class ObjectServer:
 @contextmanager
 def object_server() -> Iterator[dict[str, str]]:
     """Yield the environment of whoever uses the store, and a bucket's name as `BUCKET`."""
-    other = os.environ.get("ANGARIUM_TEST_S3")
+    other = os.environ.get("TEST_OBJECT_STORE")
     if other:
         endpoint, _, bucket = other.rpartition("/")
         named = {one: os.environ[one] for one in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}

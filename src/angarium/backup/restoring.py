@@ -34,9 +34,11 @@ from angarium.errors import (
     InvalidArgument,
     NotFound,
     OffsetOutOfRange,
+    PermissionDenied,
     PreconditionFailed,
 )
 from angarium.ids import Offset
+from angarium.machine.catalog.topics import KEYED_ORDER_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -112,6 +114,7 @@ class Restoration:
             raise InvalidArgument("two topics cannot be restored under one name")
         topics = [replace(known[old], name=new) for old, new in names.items()]
         await self._check_free(topics)
+        await self._check_level(topics)
         positions = {
             new: [replace(one, topic=new) for one in state.positions if one.topic == old]
             for old, new in names.items()
@@ -142,6 +145,18 @@ class Restoration:
                 " them, restore others with --topic, or say --resume if they come from a restore"
                 " of this backup that was interrupted"
             )
+
+    async def _check_level(self, topics: list[KeptTopic]) -> None:
+        """Look before anything is written whether the cluster keeps the order of keys."""
+        grown = [one.name for one in topics if one.layouts]
+        if not grown:
+            return
+        try:
+            level = (await self._client.cluster_status()).feature_level
+        except PermissionDenied:
+            return  # what is lacking is said when it is met
+        if level < KEYED_ORDER_LEVEL:
+            raise _lacks_layouts(", ".join(grown))
 
     async def _restore(self, topic: KeptTopic, positions: list[KeptPositions]) -> None:
         config = topic.config
@@ -197,11 +212,7 @@ class Restoration:
             info = await self._client.alter_topic(topic.name, partitions=topic.layouts[number])
         while info.layout < number:
             if not info.layouts:
-                raise PreconditionFailed(
-                    f"{topic.name} was given partitions, and keeps the order of keys all the same:"
-                    " restoring it needs feature level 6 (`angarium cluster raise-level`), and that"
-                    " the topic comes from a restore of this backup"
-                )
+                raise _lacks_layouts(topic.name)
             if asyncio.get_running_loop().time() > deadline:
                 raise PreconditionFailed(
                     f"layout {number} of {topic.name} does not come into force: a partition has no"
@@ -323,6 +334,14 @@ class Restoration:
                     if batch.base_offset < end <= batch.next_offset:
                         return bytes(buffer)
         return None
+
+
+def _lacks_layouts(topics: str) -> PreconditionFailed:
+    return PreconditionFailed(
+        f"{topics} got partitions behind fences, which restoring keeps: it needs feature level"
+        f" {KEYED_ORDER_LEVEL} (`angarium cluster raise-level`), and with --resume a topic that"
+        " comes from a restore of this backup"
+    )
 
 
 def _bound(partition: KeptPartition, layouts: tuple[int, ...], layout: int) -> Offset:

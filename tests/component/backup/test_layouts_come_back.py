@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from tests.on_a_loop import on_a_loop
 
 from angarium import Client, TopicConfig
@@ -13,13 +14,14 @@ from angarium.backup.creating import Creation
 from angarium.backup.folder import FolderStore
 from angarium.backup.restoring import Restoration
 from angarium.backup.verifying import verified
+from angarium.errors import PreconditionFailed
 from angarium.testing.broker import in_process_broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from angarium.api import TopicInfo
+    from angarium.api import ClusterStatus, TopicInfo
     from angarium.backup.creating import Progress
 
 KEYS = 12
@@ -181,3 +183,26 @@ async def test_partitions_that_are_added_meanwhile_are_in_it_behind_their_fences
         await Restoration(client, store).run()
         info = await client.describe_topic("orders")
         assert (info.layouts, info.layout) == ((2, 4), 1)
+
+
+@on_a_loop
+async def test_a_cluster_that_knows_no_layouts_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path / "kept")
+    async with in_process_broker(tmp_path / "node") as broker, Client(*broker.addresses) as client:
+        await client.create_topic("orders")
+        await client.create_topic("quiet")
+        await client.alter_topic("orders", partitions=2)
+        await Creation(client, store).run()
+        await client.delete_topic("orders")
+        status = await client.cluster_status()
+
+        async def earlier() -> ClusterStatus:
+            return replace(status, feature_level=5)
+
+        monkeypatch.setattr(client, "cluster_status", earlier)
+        with pytest.raises(PreconditionFailed, match=r"orders got partitions.*feature level 6"):
+            await Restoration(client, store, only={"orders": "orders"}).run()
+        assert [one.name for one in await client.list_topics()] == ["quiet"]
+        await Restoration(client, store, only={"quiet": "then"}).run()
