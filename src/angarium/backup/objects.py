@@ -55,10 +55,12 @@ RETRIES: Final = 8
 RETRY_S: Final = 60
 """How often, and for how long, a request is tried again that the store was too busy for."""
 
-TRIES: Final = 3
+TRIES: Final = 4
 """How often all of that is done: an answer may break off in the middle."""
 
-PAUSE_S: Final = 0.5
+PAUSE_S: Final = 1.0
+"""Before the second time; four times as long before each next one. A store that is gone for 20
+seconds is waited for."""
 
 LISTED_AT_ONCE: Final = 1_000
 DELETED_AT_ONCE: Final = 1_000
@@ -209,7 +211,7 @@ class ObjectStore:
                     raise self._failed(error, name) from None
             except (BaseError, OSError) as error:
                 raise self._failed(error, name) from None
-            time.sleep(PAUSE_S * 2**attempt)
+            time.sleep(PAUSE_S * 4**attempt)
         raise AssertionError("the last attempt has raised")
 
     def _missing(self, error: Exception, name: str) -> AngariumError:
