@@ -12,9 +12,9 @@ from angarium import Client, GroupConfig, TopicConfig
 from angarium.api.backups import RestoreRequest
 from angarium.backup import copying, creating, restoring
 from angarium.backup.creating import Creation, Progress
+from angarium.backup.folder import FolderStore
 from angarium.backup.manifest import UNFINISHED, Manifest, decoded, loaded, numbers
 from angarium.backup.restoring import Restoration
-from angarium.backup.folder import FolderStore
 from angarium.backup.verifying import verified
 from angarium.errors import AlreadyExists, PreconditionFailed
 from angarium.ids import Offset

@@ -57,10 +57,14 @@ def publisher(node: Any) -> Publisher:
     async def find_or_make(_: str) -> None:
         pass
 
+    async def partition(name: str, number: int) -> Partition:
+        found: Partition = node.catalog.partition(name, number)
+        return found
+
     async def leader(_: Partition) -> NodeId:
         return LEADER
 
-    topics: Any = SimpleNamespace(find_or_make=find_or_make, leader=leader)
+    topics: Any = SimpleNamespace(find_or_make=find_or_make, partition=partition, leader=leader)
     dispatcher: Any = None
     return Publisher(node, topics, dispatcher)
 
