@@ -395,6 +395,16 @@ def test_who_says_again_that_it_stays_is_heard() -> None:
     assert (partition.target, partition.led_since) == ((), 9)
 
 
+def test_a_leader_of_the_catalog_whose_clock_is_behind_ends_no_pause() -> None:
+    cluster = following("eu", "us", "as")
+    lead_in(cluster, "us", time=9)
+    cluster.settle()
+    lead_in(cluster, "eu", time=4)
+    cluster.settle()
+    (partition,) = cluster.partitions
+    assert (led_in(cluster), partition.led_since) == ("eu", 9)
+
+
 def test_a_drain_leaves_the_leader_where_it_was_followed_to() -> None:
     cluster = following("eu", "us", "as", "us", "eu", "as")
     lead_in(cluster, "us")

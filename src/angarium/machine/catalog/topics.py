@@ -265,9 +265,12 @@ class Topics:
         if target == wanted and readers == partition.readers and not is_chosen:
             return Done(changed=False)
         if is_chosen:
-            # Also where nothing changes: who says so wants it to stay.
+            # Also where nothing changes: who says so wants it to stay. The clock of the catalog's
+            # next leader may be behind that of the last.
             led_in = next(node.labels.region for node in nodes if node.id == target[0])
-            partition = msgspec.structs.replace(partition, led_in=led_in, led_since=command.time)
+            partition = msgspec.structs.replace(
+                partition, led_in=led_in, led_since=max(partition.led_since, command.time)
+            )
         self._put(partition, target, nodes)
         return Moving(partition.group, target)
 
