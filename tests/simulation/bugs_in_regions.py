@@ -41,7 +41,11 @@ def home_without_a_majority() -> Iterator[Replaced]:
         home = settings.homes[number % len(settings.homes)] if settings.homes else ""
         return Wish(settings.replication, (home,) if home else ())
 
+    def wish_for(settings: TopicSettings, partition: Partition) -> Wish:
+        return wish_of(settings, partition.number)
+
     yield Replaced(topics, "wish_of", wish_of)
+    yield Replaced(topics, "wish_for", wish_for)
 
 
 @bug(seeds_max=20, run=placed)
