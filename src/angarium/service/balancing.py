@@ -183,7 +183,9 @@ class Balancing:
         catalog, config = self._node.catalog, self._node.config
         await catalog.catch_up()
         balance = catalog.balance
-        if balance.is_running or not self._is_calm() or self._moving():
+        if balance.is_running or not balance.changed_at:
+            return  # somebody began, or chose otherwise, while this node asked
+        if not self._is_calm() or self._moving():
             return
         if await self._lacking():
             return

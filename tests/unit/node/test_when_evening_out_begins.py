@@ -41,3 +41,13 @@ def test_without_a_wait_it_still_waits_for_who_is_away() -> None:
     assert _look(calm, 1) == 0
     assert _look(calm, 2, away=True) > 0
     assert _look(calm, 3) == 0
+
+
+def test_a_change_that_is_done_with_is_no_other_change() -> None:
+    calm = Calm(wait=60)
+    _look(calm, 100)
+    assert _look(calm, 160) == 0
+    assert _look(calm, 161, changed_at=Micros(0)) == 0
+    assert _look(calm, 162) == 60, "the next one is, also at the same time by a clock that stands"
+    assert _look(calm, 200, changed_at=Micros(0), away=True) > 0
+    assert _look(calm, 201, changed_at=Micros(0)) == 59

@@ -6,6 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+
 from angarium.ids import Micros, NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog import Balance, BalanceBegin, Partition
 from angarium.node.balance import Move
@@ -192,3 +194,28 @@ def test_what_began_by_itself_stops_for_any_partition_that_lacks_a_replica() -> 
         cluster.now += 60
     assert asyncio.run(unasked.balancing._hindered()) == "orders partition 0 lacks a replica"
     assert asyncio.run(asked.balancing._hindered()) == "", "others are not held up by it"
+
+
+BEGUN = Balance(begun_at=Micros(9), is_automatic=True, is_by_itself=True)
+
+
+def test_what_has_begun_by_itself_does_not_wait_a_second_time() -> None:
+    cluster = Cluster(CHANGED)
+    cluster.looked_after(0)
+    assert cluster.looked_after(60) == [BEGIN]
+    cluster.balance = BEGUN  # the change is done with
+    assert asyncio.run(cluster.balancing._hindered()) == ""
+    cluster.balance = msgspec.structs.replace(BEGUN, changed_at=Micros(5))
+    waits = asyncio.run(cluster.balancing._hindered())
+    assert waits.startswith("not every node"), "another change, of whatever time"
+
+
+def test_nothing_begins_if_somebody_chose_otherwise_while_the_leader_looked() -> None:
+    cluster = Cluster(CHANGED)
+    cluster.looked_after(0)
+
+    async def hear() -> None:
+        cluster.balance = Balance()
+
+    cluster.catch_up = hear  # type: ignore[method-assign]
+    assert cluster.looked_after(60) == []

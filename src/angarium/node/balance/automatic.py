@@ -35,8 +35,10 @@ class Calm:
         `changed_at` is that of the catalog's `Balance`. A node that is away may come back with all
         that it has, and copies made meanwhile would have been for nothing.
         """
-        if self._changed_at != changed_at or is_anybody_away:
-            self._changed_at = changed_at
+        # That a run has begun for a change, so that 0 is left of it, is nothing that happened.
+        is_other = self._changed_at is None or changed_at not in {0, self._changed_at}
+        self._changed_at = changed_at
+        if is_other or is_anybody_away:
             self._since = now
         if is_anybody_away:
             return max(self._wait, 1)
