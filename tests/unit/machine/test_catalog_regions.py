@@ -433,6 +433,20 @@ def test_leaders_that_do_not_follow_any_more_go_back() -> None:
     assert led_in(cluster) == "eu"
 
 
+def test_leaders_that_follow_again_do_not_go_where_they_went_long_ago() -> None:
+    cluster = following("eu", "us", "as", "us", "eu", "as")
+    lead_in(cluster, "us")
+    cluster.settle()
+    cluster.alter(leaders_follow=False)
+    cluster.settle()
+    cluster.alter(leaders_follow=True)
+    (partition,) = cluster.partitions
+    assert (partition.led_in, partition.led_since) == ("", 0)
+    cluster.do(NodeDrain(node=partition.replicas[-1]))
+    cluster.settle()
+    assert led_in(cluster) == "eu", "nobody has published since"
+
+
 def test_leaders_of_a_homed_topic_do_not_follow() -> None:
     cluster = Cluster("eu", "eu", "eu")
     assert_refused(

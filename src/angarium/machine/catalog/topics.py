@@ -18,7 +18,7 @@ from angarium.errors import (
     NotFound,
     PreconditionFailed,
 )
-from angarium.ids import NodeId, RaftGroupId, TopicId
+from angarium.ids import Micros, NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog.placement import (
     Loads,
     chosen_readers,
@@ -183,6 +183,7 @@ class Topics:
             added = self._add_partitions(topic.id, settings, len(topic.groups), partitions, nodes)
             changed = msgspec.structs.replace(changed, groups=(*topic.groups, *added))
         self.by_id[topic.id] = changed
+        self._forget_followed(changed)
         if moved:
             # Fewer or more replicas of the same kind: what is there stays. Else all is chosen anew.
             anew = settings.homes != topic.settings.homes or (
@@ -195,6 +196,13 @@ class Topics:
         elif topic.settings.leaders_follow and not settings.leaders_follow:
             self._lead_as_wished(changed, nodes)
         return TopicMade(topic.id, changed.groups)
+
+    def _forget_followed(self, topic: Topic) -> None:
+        """Forget where leaders went that do not follow: later their publishers may be elsewhere."""
+        for group in () if topic.settings.leaders_follow else topic.groups:
+            self.partitions[group] = msgspec.structs.replace(
+                self.partitions[group], led_in="", led_since=Micros(0)
+            )
 
     def _lead_as_wished(self, topic: Topic, nodes: Sequence[Node]) -> None:
         """Let partitions whose leaders do not follow any more be led where `homes` says."""
