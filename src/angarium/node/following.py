@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, PreconditionFailed
 from angarium.ids import CATALOG_GROUP, node_of
 from angarium.node.origins import SLICES, Origins, followed_leader, may_follow
 from angarium.node.steering import lacks_little, led_by
@@ -52,8 +51,12 @@ class Following:
                 wishes.append(wish)
         for wish in wishes[:CHANGES_MAX]:
             _log.info("group %s follows its publishers to node %s", wish.group, wish.replicas[0])
-            with suppress(AngariumError):  # moved meanwhile, or nobody leads the catalog: later
+            try:
                 await self._node.catalog.submit(wish)
+            except PreconditionFailed:
+                continue  # moved meanwhile
+            except AngariumError:
+                return  # nobody answers for the catalog: each would wait as long. Later
 
     def _wish(self, machine: CatalogMachine, partition: Partition) -> Reassign | None:
         node, group, nodes = self._node, partition.group, machine.nodes.by_id

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
+from angarium.machine.catalog.nodes import LABEL_CHARACTERS_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -43,6 +45,9 @@ class Origins:
     def count(self, group: RaftGroupId, region: str) -> None:
         """Count a publish, whatever is in it: each of them waits for the leader once."""
         counts = self._now.setdefault(group, {})
+        # Longer than any node's: only to be kept in memory.
+        if len(region) > LABEL_CHARACTERS_MAX:
+            region = UNKNOWN
         if region not in counts and len(counts) >= REGIONS_MAX:
             region = UNKNOWN
         counts[region] = counts.get(region, 0) + 1

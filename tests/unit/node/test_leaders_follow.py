@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from angarium.errors import PreconditionFailed, Unreachable
 from angarium.ids import Micros, NodeId, RaftGroupId, TopicId
 from angarium.machine.catalog import Partition
+from angarium.node.following import Following
 from angarium.node.origins import (
     REGIONS_MAX,
     SLICES,
@@ -20,9 +24,13 @@ from angarium.node.origins import (
     followed_region,
     may_follow,
 )
+from angarium.node.steering import led_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from angarium.errors import AngariumError
+    from angarium.machine.catalog import Reassign
 
 GROUP = RaftGroupId(1)
 EU, US, AS = NodeId(1), NodeId(2), NodeId(3)
@@ -169,3 +177,38 @@ def test_somebody_who_has_just_spoken_is_not_contradicted() -> None:
     partition = Partition(GROUP, TopicId(1), 0, tuple(WHERE), (), led_since=Micros(1_000_000))
     assert not may_follow(partition, now=Micros(300_999_999), pause_s=300)
     assert may_follow(partition, now=Micros(301_000_000), pause_s=300)
+
+
+def test_a_name_that_no_region_can_have_is_not_kept() -> None:
+    origins = Origins()
+    for number in range(REGIONS_MAX):
+        origins.count(GROUP, f"{number}" + "x" * 4_096)
+    _end_slice(origins)
+    assert origins.window(GROUP) == [{UNKNOWN: REGIONS_MAX}]
+
+
+def _looked(error: AngariumError) -> list[RaftGroupId]:
+    """Let three partitions follow while the catalog fails so; return who was asked for."""
+    asked: list[RaftGroupId] = []
+
+    class Catalog:
+        async def submit(self, wish: Reassign) -> None:
+            asked.append(wish.group)
+            raise error
+
+    config = SimpleNamespace(follow_window_s=SLICES)
+    following = Following(cast("Any", SimpleNamespace(config=config, catalog=Catalog())))
+    partitions = {
+        group: Partition(group, TopicId(1), 0, tuple(WHERE), ())
+        for group in map(RaftGroupId, (1, 2, 3))
+    }
+    following.origins.ended_slice = lambda **_: list(partitions)  # type: ignore[method-assign]
+    following._wish = lambda _, one: led_by(one, US)  # type: ignore[method-assign, assignment]
+    machine = SimpleNamespace(topics=SimpleNamespace(partitions=partitions))
+    asyncio.run(following.look(cast("Any", machine)))
+    return asked
+
+
+def test_a_catalog_that_does_not_answer_is_not_asked_for_every_partition() -> None:
+    assert _looked(PreconditionFailed("moved")) == [1, 2, 3]
+    assert _looked(Unreachable("no answer")) == [1], "each would wait for a whole timeout"
