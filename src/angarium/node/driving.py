@@ -116,7 +116,7 @@ class Driver:
 
     async def stop(self) -> None:
         """Write what was asked for and end; nobody may be left to ask for more."""
-        if self._holding:
+        while self._holding:  # what is sent may bring more along that was being gathered
             self._send_held()
         self._is_closing = True
         if self._is_started:
