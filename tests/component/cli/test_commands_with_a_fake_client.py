@@ -104,6 +104,19 @@ def test_topics_are_printed_as_tables_and_as_json(cluster: FakeCluster, shell: S
     assert described["partitions"][0]["leader"] == 1
 
 
+def test_a_topic_tells_whether_added_partitions_are_in_use(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("topic", "create", "t", "--partitions", "5")
+    assert "layouts" not in shell("topic", "describe", "t")
+    added = msgspec.structs.replace(cluster.topics["t"], layouts=(3, 5), layout=0)
+    cluster.topics["t"] = added
+    waits = "layouts           3, then 5 partitions; the last is being carried out\n"
+    assert waits in shell("topic", "describe", "t")
+    cluster.topics["t"] = msgspec.structs.replace(added, layout=1)
+    assert "layouts           3, then 5 partitions\n" in shell("topic", "describe", "t")
+
+
 def test_who_is_in_sync_is_asked_of_the_leaders(
     cluster: FakeCluster, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

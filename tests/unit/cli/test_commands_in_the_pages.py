@@ -41,6 +41,11 @@ def commands(text: str) -> Iterator[str]:
             yield found[1]
 
 
+def mentions(text: str) -> Iterator[str]:
+    """Yield the commands that sentences name."""
+    yield from re.findall(r"(?<!`)`angarium ([a-z][^`\n]*)`(?!`)", text)
+
+
 def complaint(command: str) -> str:
     """Return what the grammar has against a command; empty if it is understood."""
     words = shlex.split(command, comments=True)
@@ -58,6 +63,15 @@ def test_every_command_in_the_pages_is_understood() -> None:
     found = [(page.name, one) for page in PAGES for one in commands(page.read_text("utf-8"))]
     assert len(found) > 30
     wrong = [(page, one, what) for page, one in found if (what := complaint(one))]
+    assert wrong == []
+
+
+def test_every_command_that_a_sentence_names_exists() -> None:
+    found = [(page.name, one) for page in PAGES for one in mentions(page.read_text("utf-8"))]
+    assert len(found) > 100
+    # They need not be whole, and words with bars between them stand for several commands.
+    named = [(page, one) for page, one in found if "|" not in one]
+    wrong = [(page, one, what) for page, one in named if "there is no" in (what := complaint(one))]
     assert wrong == []
 
 

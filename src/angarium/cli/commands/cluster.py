@@ -63,8 +63,8 @@ def add(options: Namespace) -> int:
             " --http-port.\n"
             f"Where authentication is required it needs a join token: `{own_name()} cluster invite`"
             " makes one, --join-token-file FILE takes it.\n"
-            f"New topics use it at once; `{own_name()} cluster rebalance` gives it its share of the"
-            " others."
+            "New topics use it at once. Its share of the others comes by itself after a minute,"
+            f" unless that was switched off; `{own_name()} cluster rebalance` begins now."
         )
         return 0
 

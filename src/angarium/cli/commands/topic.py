@@ -141,6 +141,8 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         "created": shown_time(topic.created_at),
         **shown(topic.config),
     }
+    if topic.layouts:
+        facts["layouts"] = _shown_layouts(topic)
     for name, value in facts.items():
         print(f"{name:<17} {value}")
     print()
@@ -172,6 +174,13 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         print(f"\n{more} more partitions have no leader either; --format json says why of each.")
     if any(one.in_sync is None and not one.trouble for one in topic.partitions):
         print("\nOnly a partition's leader knows who is in sync; where there is -, none answered.")
+
+
+def _shown_layouts(topic: TopicInfo) -> str:
+    """Return to how many partitions keys were dealt, one layout after the other."""
+    counts = ", then ".join(map(str, topic.layouts))
+    carried_out = topic.layout == len(topic.layouts) - 1
+    return f"{counts} partitions" + ("" if carried_out else "; the last is being carried out")
 
 
 def _shown_nodes(nodes: tuple[NodeId, ...]) -> str:
