@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from angarium.client import Client
 from angarium.doors.status import Exit
 from angarium.errors import PreconditionFailed
 from angarium.testing.cluster import Load, eventually
@@ -47,6 +48,20 @@ def test_a_node_is_added_and_another_drained_and_removed_under_load(
                     assert sorted(partition.replicas) == cluster.ids
                 verdict = await load.conclude()
             assert verdict.violations == []
+
+    run(scenario())
+
+
+def test_a_node_may_be_asked_to_remove_itself(run: Run, cluster_of: ClusterOf) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            for _ in range(3):
+                leaving = await cluster.add()
+                await cluster.heard()
+                # It ends as soon as it hears of it, be that before its answer or after.
+                async with Client(cluster.nodes[leaving].address) as client:
+                    await client.remove_node(leaving)
+                assert await asyncio.to_thread(cluster.nodes[leaving].wait) == Exit.REMOVED
 
     run(scenario())
 

@@ -89,8 +89,13 @@ class Administration(ABC):
         await self._reach.calls.ask(Operation.DRAIN_NODE, DrainNodeHeader(node, draining))
 
     async def remove_node(self, node: NodeId) -> None:
-        """Forget a node that holds nothing any more."""
-        await self._reach.calls.ask(Operation.REMOVE_NODE, RemoveNodeHeader(node), may_repeat=False)
+        """Forget a node that holds nothing any more.
+
+        Whoever was asked may be that node, and end before it answers: others are asked then. Ids
+        are never given again, so a removal that is repeated finds it done.
+        """
+        await self._reach.metadata.status()  # so that there are others to ask
+        await self._reach.calls.ask(Operation.REMOVE_NODE, RemoveNodeHeader(node))
 
     async def transfer_leader(self, topic: str, partition: int, to: NodeId) -> None:
         """Ask a partition's leader to hand over."""
