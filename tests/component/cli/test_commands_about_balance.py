@@ -32,6 +32,8 @@ COPY = MoveInfo(
 )
 LEADER = MoveInfo(topic="payments", partition=0, replicas=(ONE, TWO), target=(TWO, ONE))
 
+BALANCED = "The cluster is balanced; it does not rebalance by itself.\n"
+
 
 def test_it_begins_with_the_pace_that_was_said_and_shows_moves(
     cluster: FakeCluster,  # noqa: F811
@@ -61,7 +63,7 @@ def test_a_dry_run_only_looks_and_a_balanced_cluster_is_called_so(
     cluster: FakeCluster,  # noqa: F811
     shell: Shell,  # noqa: F811
 ) -> None:
-    assert shell("cluster", "rebalance", "--dry-run") == "The cluster is balanced.\n"
+    assert shell("cluster", "rebalance", "--dry-run") == BALANCED
     told = json.loads(shell("--format", "json", "cluster", "rebalance", "--dry-run"))
     assert (told["is_running"], told["moves"]) == (False, [])
     shell("cluster", "rebalance", "--cancel")
@@ -80,7 +82,7 @@ def test_watching_ends_when_nothing_is_left(
     cluster: FakeCluster,  # noqa: F811
     shell: Shell,  # noqa: F811
 ) -> None:
-    assert shell("cluster", "rebalance", "--watch") == "The cluster is balanced.\n"
+    assert shell("cluster", "rebalance", "--watch") == BALANCED
 
 
 def test_what_does_not_go_together_is_refused(

@@ -102,7 +102,7 @@ def headline(info: BalanceInfo) -> str:
     """Return how it stands, in one line."""
     auto = "; rebalances by itself when nodes change" if info.is_automatic else ""
     if not info.moves_left:
-        return f"The cluster is balanced{auto}."
+        return f"The cluster is balanced{auto or '; it does not rebalance by itself'}."
     under_way = sum(one.is_under_way for one in info.moves)
     left = f"{_counted(info.moves_left)} left, {shown_size(info.bytes_left)} to copy"
     if not info.is_running:
