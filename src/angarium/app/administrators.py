@@ -27,7 +27,7 @@ from angarium.service.access.user_calls import checked_password, hashed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from angarium.app.settings import SecuritySettings
+    from angarium.app.security_settings import SecuritySettings
     from angarium.service.access import Access
 
 FIRST_NAME: Final = "admin"

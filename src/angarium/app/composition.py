@@ -15,8 +15,9 @@ from angarium.app.audit_settings import AuditSettings
 from angarium.app.facts import NodeFacts
 from angarium.app.invitations import Invitations, join_token_in
 from angarium.app.processes import is_new
+from angarium.app.security_settings import SecuritySettings
 from angarium.app.seeds import Seeds
-from angarium.app.settings import DOOR_PORTS, SecuritySettings
+from angarium.app.settings import DOOR_PORTS
 from angarium.doors import timing
 from angarium.doors.callers import Callers
 from angarium.doors.served_by import ascii_of

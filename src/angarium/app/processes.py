@@ -15,11 +15,11 @@ from angarium.addresses import Address
 from angarium.app.settings import (
     COMPAT_PORTS,
     DOOR_PORTS,
-    EVERYWHERE,
     PROCESS_PORT_STEP,
     InvalidSettings,
     Problem,
 )
+from angarium.app.settings_problems import EVERYWHERE
 from angarium.log.folder_identity import NO_DATA
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Each class is a section of node.toml. `ClusterSettings` is kept apart: what stands there has to be
 the same on every node, while everything else is each node's own. A value that makes no sense on
-its own cannot be built; `problems` finds what does not fit together.
+its own cannot be built; `settings_problems` finds what does not fit together.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from angarium.addresses import PORT_MAX, Address, names_hosts
-from angarium.app.audit_settings import NOBODY_TO_NAME, AuditSettings
+from angarium.app.audit_settings import AuditSettings
 from angarium.app.discovery_settings import DiscoverySettings
+from angarium.app.security_settings import (
+    SecuritySettings,
+    TlsSettings,
+    UserSettings,
+    check_hash,
+)
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 from angarium.errors import InvalidArgument
 from angarium.machine.catalog.balance import BYTES_PER_S_MIN
-from angarium.security import PasswordHash
-from angarium.security.certificate_users import CertificateUsers
-from angarium.security.jwt import IssuerSettings
-from angarium.security.tls import CertificateFiles, ClientCertificates, NodeTls
 from angarium.telemetry.logs import LEVELS, LogFormat
 
 LABEL_CHARACTERS_MAX: Final = 64
@@ -176,71 +178,6 @@ class AdvertiseSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TlsSettings:
-    """`[tls]`: certificates. With them every door speaks TLS and nothing else, and nodes prove to
-    each other that they are nodes of this cluster. Files are looked at every second: new ones are
-    taken without a restart. All are PEM; a relative path starts from the folder of node.toml."""
-
-    certificate: Path | None = None
-    """What this node shows, with the certificates between it and the authority behind it. "off", or
-    nothing: no TLS."""
-
-    private_key: Path | None = None
-    """The key of it. Needed with `certificate`; a node cannot be asked for a password."""
-
-    authorities: Path | None = None
-    """Whose certificates are believed: those of other nodes, and those that clients show."""
-
-    client_certificates: Literal["none", "optional", "required"] = "none"
-    """Whether doors ask clients for a certificate: "none", "optional", or "required", which turns
-    everybody away who has none of an authority in `authorities`."""
-
-    cluster_certificate: Path | None = None
-    """What this node shows to other nodes, where that is another one: with a certificate for
-    clients from a public authority, nodes still need theirs. It has one URI
-    angarium://CLUSTER/node/NAME among its names, and CLUSTER is the same on all nodes."""
-
-    cluster_private_key: Path | None = None
-    """The key of `cluster_certificate`."""
-
-    cluster_authorities: Path | None = None
-    """The authorities of nodes, where they are others than those of clients: whoever has a
-    certificate of theirs with such a URI is a node."""
-
-    def __post_init__(self) -> None:
-        _check_all_or_none(self, ("certificate", "private_key"))
-        _check_all_or_none(self, ("cluster_certificate", "cluster_private_key"))
-        if self.certificate is None:
-            for name in ("authorities", "cluster_certificate", "cluster_authorities"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: without `certificate` there is no TLS to use it in")
-        elif self.authorities is None and self.cluster_authorities is None:
-            raise ValueError("authorities: other nodes could not be told from strangers without it")
-        if self.client_certificates != "none" and self.authorities is None:
-            raise ValueError("authorities: which clients' certificates are to be believed?")
-
-    @property
-    def is_on(self) -> bool:
-        """Whether TLS is spoken."""
-        return self.certificate is not None
-
-    def opened(self) -> NodeTls | None:
-        """Return what a node needs; None without TLS. Raises `UnusableCertificate`."""
-        if self.certificate is None or self.private_key is None:
-            return None
-        files = CertificateFiles(
-            certificate=self.certificate, key=self.private_key, authorities=self.authorities
-        )
-        cluster = CertificateFiles(
-            certificate=self.cluster_certificate or self.certificate,
-            key=self.cluster_private_key or self.private_key,
-            authorities=self.cluster_authorities or self.authorities,
-        )
-        clients = ClientCertificates(self.client_certificates)
-        return NodeTls(files, cluster=cluster, clients=clients)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
     """`[http]`: what the HTTP door takes."""
 
@@ -325,7 +262,7 @@ class CompatSettings:
         for port in self.bale_metrics_ports:
             _check_port("bale_metrics_ports", port)
         if self.hermes_join_token:
-            _check_hash("hermes_join_token", self.hermes_join_token)
+            check_hash("hermes_join_token", self.hermes_join_token)
 
     @property
     def is_on(self) -> bool:
@@ -337,129 +274,6 @@ class CompatSettings:
         """Every port that was chosen, with the setting's name."""
         single = [(name, port) for name in COMPAT_PORTS if (port := getattr(self, name))]
         return single + [("bale_metrics_ports", port) for port in self.bale_metrics_ports if port]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserSettings:
-    """`[users]`: a line for each who has an account, `name = "hash"`."""
-
-    hashes: dict[str, str] = field(default_factory=dict)
-    """By name, the scrypt hash of the password; `angarium user hash NAME` makes the line."""
-
-    def __post_init__(self) -> None:
-        for name, text in self.hashes.items():
-            if not re.fullmatch(r"[^\s:=]{1,64}", name) or not name.isprintable():
-                raise ValueError(
-                    f"hashes: {name!r} is no user's name: up to 64 printable characters, without"
-                    " spaces, colons and equals signs"
-                )
-            _check_hash("hashes", text, of=f"that of {name}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecuritySettings:
-    """`[security]`: who has to say who it is."""
-
-    authentication: Literal["off", "required"] = "off"
-    """"off": everybody may do everything. "required": nobody is served without a proof of who it
-    is, and then may do what its grants say. The same on every node."""
-
-    trust_peers: bool = False
-    """Believe messages of nodes although nodes have no certificates (`[tls]`): only on a network
-    where nobody else can reach the wire port or listen in. New nodes need a join token all the
-    same. Without it a node with authentication and without TLS lets no other node in: who may speak
-    as a node may do everything, and needs no password for it."""
-
-    admin_password_file: str = ""
-    """A file with the password of the first administrator, `admin`, who is made when a cluster is
-    formed with authentication; ANGARIUM_ADMIN_PASSWORD does the same. Without either a password is
-    made up, and told once."""
-
-    open_health: bool = True
-    """Whether anybody may ask the gRPC door how it is (`grpc.health.v1`), as load balancers do, who
-    have no user. HTTP's /healthz and /readyz are always open."""
-
-    certificate_user: Literal["off", "uri", "dns", "email"] = "off"
-    """Whether a client's certificate (`[tls] client_certificates`) says who it is, if it gives no
-    other proof: by which kind of its subject alternative names. Never by the common name."""
-
-    certificate_prefix: str = ""
-    """What stands in that name before the user's: angarium://production/client/ for certificates of
-    `angarium tls init --cluster production`. It does not end within a word. Empty: the whole of it
-    is the user's name."""
-
-    jwt_issuer: str = ""
-    """Whose JWTs are a proof: what `iss` has to be, letter by letter. Empty: nobody's."""
-
-    jwt_audience: str = ""
-    """What `aud` of a JWT has to be or contain."""
-
-    jwt_keys: str = ""
-    """Where the issuer's public keys are: a file, or an https address, both in the form of a JWKS.
-    Read again every five minutes; the last good ones stay."""
-
-    jwt_keys_ca: str = ""
-    """A file with the authorities that the https address is checked against; else the system's."""
-
-    jwt_algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
-    """Which signatures count; none of them may be made by who can check it."""
-
-    jwt_leeway_s: int = 60
-    """How far the issuer's clock may be from ours, up to 600 s."""
-
-    jwt_name_claim: str = "sub"
-    """Which claim says who somebody is; with dots for one inside another."""
-
-    jwt_name_prefix: str = "jwt:"
-    """Stands before that name, so that nobody takes it for a user's."""
-
-    jwt_role_claim: str = "roles"
-    """Which claim lists somebody's roles; with dots for one inside another."""
-
-    def __post_init__(self) -> None:
-        try:
-            self.certificates()
-        except ValueError as error:
-            raise ValueError(f"certificate_{error}") from None
-        if not self.jwt_issuer:
-            return
-        for name in ("jwt_audience", "jwt_keys"):
-            if not getattr(self, name):
-                raise ValueError(f"{name}: needed with `jwt_issuer`")
-        if "://" in self.jwt_keys and not self.jwt_keys.startswith("https://"):
-            raise ValueError("jwt_keys: a file, or an https address: else anybody chooses the keys")
-        try:
-            self.jwt()
-        except ValueError as error:
-            raise ValueError(f"jwt_{error}") from None
-
-    def certificates(self) -> CertificateUsers | None:
-        """Return what finds the users in clients' certificates; None where those are no proof."""
-        if self.certificate_user == "off":
-            return None
-        return CertificateUsers(field=self.certificate_user, prefix=self.certificate_prefix)
-
-    def jwt(self) -> IssuerSettings:
-        """Return what makes a JWT a proof."""
-        return IssuerSettings(
-            issuer=self.jwt_issuer,
-            audience=self.jwt_audience,
-            algorithms=self.jwt_algorithms,
-            leeway_s=self.jwt_leeway_s,
-            name_claim=self.jwt_name_claim,
-            name_prefix=self.jwt_name_prefix,
-            role_claim=self.jwt_role_claim,
-        )
-
-    @property
-    def is_required(self) -> bool:
-        """Whether nobody is served without a proof."""
-        return self.authentication == "required"
-
-    @property
-    def are_peers_trusted(self) -> bool:
-        """Whether other nodes may come without a certificate."""
-        return self.trust_peers or not self.is_required
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -594,189 +408,6 @@ SECTIONS: Final = {
     "log": LogSettings,
     "cluster": ClusterSettings,
 }
-
-
-def problems(settings: Settings) -> list[Problem]:
-    """Return what does not fit together, although each value on its own would do."""
-    found = []
-    listen = settings.listen
-    is_secured = settings.tls.is_on and settings.security.is_required
-    if not (listen.insecure or is_secured or Address(listen.host, 0).is_loopback):
-        what = open_door(
-            listen.host, has_tls=settings.tls.is_on, asks_who=settings.security.is_required
-        )
-        found.append(Problem("listen.host", what))
-    ports = [getattr(listen, name) for name in DOOR_PORTS]
-    for number, (name, port) in enumerate(zip(DOOR_PORTS, ports, strict=True)):
-        if port and port in ports[:number]:
-            found.append(Problem(f"listen.{name}", "is another door's; each needs its own"))
-    found += _problems_of_compat(settings)
-    if settings.node.form and settings.node.join:
-        found.append(Problem("node.join", _FORM_OR_JOIN))
-    if settings.security.certificate_user != "off" and settings.tls.client_certificates == "none":
-        found.append(Problem("security.certificate_user", _NO_CLIENT_CERTIFICATES))
-    node = settings.node
-    has_peers = bool(node.join) or settings.discovery.is_on or node.processes > 1
-    if has_peers and not (settings.tls.is_on or settings.security.are_peers_trusted):
-        found.append(Problem("security.trust_peers", _NO_CERTIFICATES))
-    if settings.audit.record in {"changes", "data"} and not settings.security.is_required:
-        found.append(Problem("audit.record", NOBODY_TO_NAME))
-    if listen.host in EVERYWHERE and not settings.advertise.host:
-        found.append(Problem("advertise.host", _NOWHERE.format(host=listen.host)))
-    if settings.node.processes > 1:
-        found += _problems_of_several(settings)
-    return found
-
-
-def _problems_of_compat(settings: Settings) -> list[Problem]:
-    """Return what stands in the way of the listeners for clients of earlier brokers."""
-    found = []
-    listen, compat = settings.listen, settings.compat
-    taken = {getattr(listen, name) for name in DOOR_PORTS}
-    for name, port in compat.ports:
-        if port in taken:
-            found.append(Problem(f"compat.{name}", f"{port} is another door's; each needs its own"))
-        taken.add(port)
-    if settings.security.is_required:
-        return found + _problems_of_strangers(compat)
-    if compat.geo_grpc_port is not None and not settings.users.hashes:
-        found.append(Problem("compat.geo_grpc_port", _NO_USERS))
-    return found
-
-
-def _problems_of_strangers(compat: CompatSettings) -> list[Problem]:
-    """Return which listeners would serve somebody unknown although authentication is required."""
-    has_hermes = compat.hermes_grpc_port is not None or compat.hermes_http_port is not None
-    found = [
-        Problem(f"compat.{name}_user", _NO_NAME.format(name=name))
-        for name, is_on in (("hermes", has_hermes), ("bale", compat.bale_grpc_port is not None))
-        if is_on and not getattr(compat, f"{name}_user")
-    ]
-    if compat.bale_metrics_ports:
-        found.append(Problem("compat.bale_metrics_ports", _OPEN_METRICS))
-    return found
-
-
-def _problems_of_several(settings: Settings) -> list[Problem]:
-    """Return what stands in the way of running more than one process with these settings."""
-    found = []
-    node, listen, told = settings.node, settings.listen, settings.advertise
-    shifts = range(0, PROCESS_PORT_STEP * node.processes, PROCESS_PORT_STEP)
-    if node.id is not None:
-        found.append(Problem("node.id", _WHICH_PROCESS))
-    if listen.wire_port == 0:
-        found.append(Problem("listen.wire_port", _NO_FREE_PORT))
-    for section, ports in (("listen", listen), ("advertise", told)):
-        for name in DOOR_PORTS:
-            port = getattr(ports, name)
-            if port and port + shifts[-1] > PORT_MAX:
-                what = f"{node.processes} processes would need ports above {PORT_MAX}"
-                found.append(Problem(f"{section}.{name}", what))
-    for name in DOOR_PORTS[1:]:
-        port = getattr(listen, name)
-        apart = (port or 0) - listen.wire_port
-        if port and listen.wire_port and apart and abs(apart) in shifts:
-            found.append(Problem(f"listen.{name}", _SAME_STEP))
-    taken = {port for name in DOOR_PORTS if (port := getattr(listen, name))}
-    for name, port in settings.compat.ports:
-        if port + shifts[-1] > PORT_MAX:
-            what = f"{node.processes} processes would need ports above {PORT_MAX}"
-            found.append(Problem(f"compat.{name}", what))
-        if any(abs(port - other) in shifts[1:] for other in taken):
-            what = f"{port} is {PROCESS_PORT_STEP} (i - 1) away from another door's, and so taken"
-            found.append(Problem(f"compat.{name}", f"{what} by process i"))
-        taken.add(port)
-    return found
-
-
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  (recognised here, not listened on)
-"""Hosts that mean every interface of the machine."""
-
-_WHICH_PROCESS: Final = (
-    "names one node, and there are several processes; bring the one whose data are gone back by"
-    " itself, with its own folder and ports, and let it join the others again afterwards"
-)
-
-_NO_FREE_PORT: Final = "several processes find each other by their ports; choose one other than 0"
-
-_SAME_STEP: Final = (
-    f"is where another process has its wire: process i has its ports {PROCESS_PORT_STEP} (i - 1)"
-    " higher; the port after the wire's is free"
-)
-
-_NO_NAME: Final = (
-    "authentication is required, and clients of {name} cannot say who they are; name the user whose"
-    " grants count for everybody who reaches that port, or take its ports away"
-)
-
-_OPEN_METRICS: Final = (
-    "shows these metrics to everybody, and authentication is required; take the ports away:"
-    " `/metrics` of the HTTP door asks who reads them"
-)
-
-_NO_USERS: Final = (
-    "clients of geo say who they are, and nobody has an account; add one to [users] with the line"
-    " that `angarium user hash NAME` prints"
-)
-
-_FORM_OR_JOIN: Final = "a node forms a new cluster or joins one; take `form` or `join` away"
-
-_NO_CERTIFICATES: Final = (
-    "authentication is required, and who may speak as a node may do everything: nodes prove with"
-    " certificates that they are nodes ([tls]; `angarium tls init` makes them). Where nobody else"
-    " can reach the wire port, security.trust_peers = true goes without"
-)
-
-_NO_CLIENT_CERTIFICATES: Final = (
-    "no door asks clients for a certificate: set client_certificates in [tls] to optional, or to"
-    " required"
-)
-
-_OPEN_DOOR: Final = (
-    "{host} can be reached from other machines, and what is missing for that is {missing}. {get}"
-    "Listen on 127.0.0.1, or, where the network itself keeps strangers out, start with --insecure"
-    " (listen.insecure = true)."
-)
-
-_GET_TLS: Final = "`angarium tls init` makes certificates, which go into [tls]. "
-
-_GET_AUTHENTICATION: Final = "--authentication required asks everybody who it is. "
-
-_NOWHERE: Final = (
-    "{host} means every interface, which is nothing that others could dial; say which host they"
-    " should use, for example node-1.example.org"
-)
-
-
-def open_door(host: str, *, has_tls: bool, asks_who: bool = False) -> str:
-    """Return why a listener that others can reach does not start, and what would be needed."""
-    missing = [
-        what
-        for what, is_there in (
-            ("TLS ([tls] has no certificate)", has_tls),
-            ("authentication ([security] authentication is off)", asks_who),
-        )
-        if not is_there
-    ]
-    return _OPEN_DOOR.format(
-        host=host,
-        missing=" and ".join(missing),
-        get=("" if has_tls else _GET_TLS) + ("" if asks_who else _GET_AUTHENTICATION),
-    )
-
-
-def _check_all_or_none(section: object, names: tuple[str, ...]) -> None:
-    missing = [one for one in names if getattr(section, one) is None]
-    if missing and len(missing) < len(names):
-        there = next(one for one in names if one not in missing)
-        raise ValueError(f"{missing[0]}: needed with `{there}`")
-
-
-def _check_hash(name: str, text: str, *, of: str = "it") -> None:
-    try:
-        PasswordHash.parse(text)
-    except ValueError as error:
-        raise ValueError(f"{name}: {of} {error}") from None
 
 
 def _check_port(name: str, port: int | None) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 from angarium.addresses import Address, parse_addresses
-from angarium.app.settings import SECTIONS, InvalidSettings, Problem, Settings, problems
+from angarium.app.settings import SECTIONS, InvalidSettings, Problem, Settings
+from angarium.app.settings_problems import problems
 from angarium.security.tls.client import VARIABLES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from angarium.app.administrators import (
     Administrators,
     prepare_recovery,
 )
-from angarium.app.settings import SecuritySettings
+from angarium.app.security_settings import SecuritySettings
 from angarium.errors import InvalidArgument, NotLeader
 from angarium.log.folder_lock import FolderInUse, lock_folder
 from angarium.security import PasswordHash

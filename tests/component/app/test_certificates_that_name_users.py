@@ -23,14 +23,9 @@ from websockets import Subprotocol
 
 from angarium.api.access import Action, Grant, Match, ResourceKind, SubjectKind
 from angarium.app.gateway import GatewayPart
-from angarium.app.settings import (
-    ListenSettings,
-    NodeSettings,
-    SecuritySettings,
-    Settings,
-    TlsSettings,
-    problems,
-)
+from angarium.app.security_settings import SecuritySettings, TlsSettings
+from angarium.app.settings import ListenSettings, NodeSettings, Settings
+from angarium.app.settings_problems import problems
 from angarium.client import Client, ClientSettings
 from angarium.errors import AngariumError, Unauthenticated
 from angarium.proto.v1 import broker_pb2 as pb

@@ -22,15 +22,10 @@ from tests.on_a_loop import run
 from angarium.addresses import Address
 from angarium.app import composition
 from angarium.app.gateway import GatewayPart
+from angarium.app.security_settings import SecuritySettings
 from angarium.app.serving import Signals
-from angarium.app.settings import (
-    CompatSettings,
-    ListenSettings,
-    NodeSettings,
-    SecuritySettings,
-    Settings,
-    problems,
-)
+from angarium.app.settings import CompatSettings, ListenSettings, NodeSettings, Settings
+from angarium.app.settings_problems import problems
 from angarium.client import Client, ClientSettings
 from angarium.errors import AngariumError, PermissionDenied, Unauthenticated
 from angarium.ids import Incarnation, Micros

@@ -16,14 +16,8 @@ from tests.on_a_loop import eventually, on_a_loop
 
 from angarium.app.composition import NodePart, parts
 from angarium.app.gateway import GatewayPart
-from angarium.app.settings import (
-    CompatSettings,
-    ListenSettings,
-    NodeSettings,
-    Settings,
-    TlsSettings,
-    UserSettings,
-)
+from angarium.app.security_settings import TlsSettings, UserSettings
+from angarium.app.settings import CompatSettings, ListenSettings, NodeSettings, Settings
 from angarium.client import Client, ClientSettings
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.proto.v1.broker_pb2_grpc import BrokerStub

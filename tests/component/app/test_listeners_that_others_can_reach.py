@@ -15,17 +15,15 @@ from tests.component.app.test_every_listener_with_tls import HOST, LISTENERS, no
 from tests.on_a_loop import on_a_loop
 
 from angarium.app.gateway import GatewayPart
+from angarium.app.security_settings import SecuritySettings, TlsSettings, UserSettings
 from angarium.app.settings import (
     AdvertiseSettings,
     CompatSettings,
     ListenSettings,
     NodeSettings,
-    SecuritySettings,
     Settings,
-    TlsSettings,
-    UserSettings,
-    problems,
 )
+from angarium.app.settings_problems import problems
 from angarium.cli.main import main
 
 OPEN = ["0.0.0.0", "::", "10.0.0.1", "node-1.example.org", "::ffff:127.0.0.1", "127.1", "0"]

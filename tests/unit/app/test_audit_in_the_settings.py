@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from angarium.app.audit_settings import AuditSettings
-from angarium.app.settings import SecuritySettings, Settings, problems
+from angarium.app.security_settings import SecuritySettings
+from angarium.app.settings import Settings
+from angarium.app.settings_problems import problems
 from angarium.service.audit import AuditChoices
 
 REQUIRED = SecuritySettings(authentication="required")

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from angarium.app.discovery_settings import DiscoverySettings
-from angarium.app.settings import InvalidSettings, SecuritySettings, Settings, problems
+from angarium.app.security_settings import SecuritySettings
+from angarium.app.settings import InvalidSettings, Settings
+from angarium.app.settings_problems import problems
 from angarium.app.sources import Given, environment_of, load_settings
 from angarium.cli.commands.serve import discovery_flags
 from angarium.errors import PreconditionFailed

@@ -6,7 +6,8 @@ import pytest
 
 from angarium.addresses import Address
 from angarium.app.processes import processes_of, reached_at
-from angarium.app.settings import InvalidSettings, Settings, problems
+from angarium.app.settings import InvalidSettings, Settings
+from angarium.app.settings_problems import problems
 from angarium.app.sources import Given, environment_of, load_settings
 
 

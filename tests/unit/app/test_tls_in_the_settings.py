@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from angarium.app.settings import InvalidSettings, TlsSettings, open_door
+from angarium.app.security_settings import TlsSettings
+from angarium.app.settings import InvalidSettings
+from angarium.app.settings_problems import open_door
 from angarium.app.sources import environment_of, load_settings
 
 FILES = {

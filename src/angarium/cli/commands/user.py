@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from angarium.api.access import SubjectKind
-from angarium.app.settings import UserSettings
+from angarium.app.security_settings import UserSettings
 from angarium.cli.commands.grant import print_grants
 from angarium.cli.complaints import Refusal
 from angarium.cli.output import print_json, print_table
