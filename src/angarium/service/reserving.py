@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, InvalidArgument, no_partition
+from angarium.errors import AngariumError, InvalidArgument
 from angarium.machine import Reserve
 from angarium.machine.outcomes import Refused, Reserved
 from angarium.node.deadlines import in_time
@@ -39,10 +39,8 @@ class Reserving:
         if count < 1:
             raise InvalidArgument(f"at least one offset is reserved, not {count}")
         node = self._node
-        found = await self._topics.find_or_make(topic)
-        if not 0 <= number < len(found.groups):
-            raise no_partition(topic, len(found.groups), number)
-        partition = node.catalog.partition(topic, number)
+        await self._topics.find_or_make(topic)
+        partition = await self._topics.partition(topic, number)
         replica = node.replicas.leading(partition.group)
         if replica is not None:
             return await self._submit(replica, count)

@@ -12,6 +12,7 @@ from angarium.api import PublishRequest
 from angarium.errors import NotFound, no_partition
 from angarium.service.publishing import Publisher
 from angarium.service.topics import Topics
+from angarium.service.transactions.transaction_calls import TransactionCalls
 
 
 class LaggingCatalog:
@@ -67,3 +68,9 @@ def test_a_publish_to_one_is_forwarded_and_not_refused() -> None:
     request = PublishRequest(topic="t", partition=3, batches=(b"batch",))
     asyncio.run(publisher.publish(request))
     assert forwarded == [3]
+
+
+def test_transactions_find_one_as_well() -> None:
+    node: Any = SimpleNamespace(catalog=LaggingCatalog())
+    calls = TransactionCalls(node, Topics(node, cast("Any", None)))
+    assert asyncio.run(calls._partition("t", 3)) == cast("Any", 3)

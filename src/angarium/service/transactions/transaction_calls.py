@@ -108,7 +108,7 @@ class TransactionCalls:
         """Put batches and acknowledgements aside for a transaction."""
         named = _named(request.transaction)
         await self._topics.find_or_make(request.topic)
-        partition = self._partition(request.topic, request.partition)
+        partition = await self._partition(request.topic, request.partition)
         known = self._node.catalog.find(request.topic)
         if known is not None and request.partition in known.unfenced and not request.part:
             # A fence waits until nothing is staged; with always more of it, it would for ever.
@@ -184,8 +184,7 @@ class TransactionCalls:
     ) -> dict[tuple[str, int], tuple[Partition, tuple[str, ...]]]:
         found: dict[tuple[str, int], tuple[Partition, tuple[str, ...]]] = {}
         for one in stages:
-            await self._topics.find(one.topic)
-            partition = self._partition(one.topic, one.partition)
+            partition = await self._partition(one.topic, one.partition)
             _, before = found.get((one.topic, one.partition), (partition, ()))
             found[one.topic, one.partition] = (partition, (*before, *one.stages))
         return found
@@ -207,7 +206,7 @@ class TransactionCalls:
         if not request.batches:
             raise InvalidArgument("a publish carries at least one batch")
         await self._topics.find_or_make(request.topic)
-        partition = self._partition(request.topic, request.partition)
+        partition = await self._partition(request.topic, request.partition)
         named: Named = {
             "name": _full_name(SEQUENCED, request.producer),
             "epoch": request.epoch,
@@ -229,8 +228,7 @@ class TransactionCalls:
         self, producer: str, epoch: Epoch, *, topic: str, partition: int
     ) -> int | None:
         """Return the last sequence stored in a partition; older epochs can add none any more."""
-        await self._topics.find(topic)
-        found = self._partition(topic, partition)
+        found = await self._partition(topic, partition)
         steps = procedure.fence_partition(found.group, _full_name(SEQUENCED, producer), epoch)
         return outer(await self._follow(steps))
 
@@ -242,9 +240,9 @@ class TransactionCalls:
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _partition(self, topic: str, number: int) -> Partition:
+    async def _partition(self, topic: str, number: int) -> Partition:
         check_writable(topic)
-        return self._node.catalog.partition(topic, number)
+        return await self._topics.partition(topic, number)
 
     def _joined(self, partition: Partition, batches: tuple[Buffer, ...]) -> bytes:
         size = sum(map(len, batches))
