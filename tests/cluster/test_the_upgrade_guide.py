@@ -76,7 +76,7 @@ def test_what_the_guide_prints_upgrades_a_cluster_under_load(
         return done.stdout
 
     async def scenario() -> None:
-        async with cluster_of(3, program=old) as cluster:
+        async with cluster_of(3, program=old, evens_out=True) as cluster:
             new = (sys.executable, "-m", "angarium.testing.cluster.small_node")
             await cluster.create_topic("orders", partitions=2)
             recovery = Recovery()

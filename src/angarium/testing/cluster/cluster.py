@@ -59,6 +59,7 @@ class ProcessCluster:
         regions: Sequence[str] = (),
         discovery: Callable[[NodeProcess], dict[str, int | str]] | None = None,
         network: WanNetwork | None = None,
+        evens_out: bool = False,
     ) -> None:
         """Prepare `nodes` nodes; `parted` puts a network between them that can be cut.
 
@@ -67,7 +68,8 @@ class ProcessCluster:
         those for gRPC and HTTP. With `users` everybody has to prove who they are: the administrator
         is `ADMIN`. `sections` are further settings, by their section; `discovery` returns the
         section `[discovery]` of each node. `regions` says where the nodes are, in their order; a
-        `network` of regions puts delays between them.
+        `network` of regions puts delays between them. `evens_out` leaves it to the nodes when they
+        even out by themselves; releases from before that do not know the setting.
         """
         self.nodes: dict[NodeId, NodeProcess] = {}
         """Every member that was started here, by its id."""
@@ -77,7 +79,8 @@ class ProcessCluster:
         self._program = tuple(program)
         self._programs = dict(programs or {})
         # Tests say themselves where replicas go: nothing is to be evened out behind their backs.
-        self._settings = {"rebalance_after_s": 86_400, **(settings or {})}
+        calm = {} if evens_out else {"rebalance_after_s": 86_400}
+        self._settings = {**calm, **(settings or {})}
         self._data = dict(data or {})
         self._tls = tls
         self._doors = doors
