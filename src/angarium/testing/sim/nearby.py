@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from angarium.testing.sim.node import SimNode
 
 LOOK_AGAIN: Final = 40 * MILLISECOND
+"""When a node first looks whether a reader's question can be answered; later, less often."""
+LOOK_AGAIN_MAX: Final = 320 * MILLISECOND
 PATIENCE: Final = 2 * SECOND
 """How long a reader's question waits at a node."""
 
@@ -76,7 +78,8 @@ class Nearby:
         if self.may_answer(request, replica):
             self._node.service.answer_fetch(request, replica)
         else:
-            self._node.later(LOOK_AGAIN, self._look, request, since)
+            # Twice as long each time: looks were a quarter of all that happened in regions.
+            self._node.later(min(now - since, LOOK_AGAIN_MAX), self._look, request, since)
 
     def _ask(self, replica: PartitionReplica) -> None:
         leader = replica.raft.leader
