@@ -12,7 +12,9 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import CorruptData, DiskFull
+from msgspec import UNSET
+
+from angarium.errors import CorruptData, DiskFull, Unreachable
 from angarium.ids import Incarnation, NodeId, replica_id
 from angarium.log import peer_ends
 from angarium.node.admission import is_removed
@@ -20,10 +22,12 @@ from angarium.node.recollections import Recollections
 from angarium.wire.errors import RolledBack
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
     from angarium.ids import ReplicaId
     from angarium.log.disk import Disk
     from angarium.node.node import Node
-    from angarium.wire import Hello
+    from angarium.wire import Hello, Role
 
 SAVE_S: Final = 10.0
 """How often what was heard is written down, if there is news."""
@@ -38,6 +42,10 @@ class Marks:
         self._node = node
         self._disk = disk
         self._recollections = Recollections()
+        self._tellers: dict[ReplicaId, int | UnsetType] = {}
+        """The process that told of the end which is remembered, where it was told to this one."""
+        self._doubted: set[tuple[ReplicaId, Role]] = set()
+        """Whose last greeting seemed to have been overtaken by their own answer."""
         self._is_news = False
 
     def load(self) -> None:
@@ -55,7 +63,9 @@ class Marks:
         connection = self._node.peers.connection(node)
         if connection is not None and self._node.admission.is_member(connection.peer.hello):
             replica = self._node.admission.voice(connection)
-            self._is_news |= self._recollections.note(replica, end)
+            if self._recollections.note(replica, end):
+                self._is_news = True
+                self._tellers[replica] = connection.peer.hello.process
 
     def remembers(self, hello: Hello) -> bool:
         """Tell whether this very node was met before, with the disk it has now.
@@ -65,13 +75,29 @@ class Marks:
         return _replica(hello) in self._recollections.ends
 
     def check(self, hello: Hello) -> None:
-        """Raise `RolledBack` for a node whose log ends before where it was durable."""
+        """Raise `RolledBack` for a node whose log ends before where it was durable.
+
+        Its greeting and its answer to a question come by two connections, so an answer may overtake
+        a greeting that was written before it. Then `Unreachable` asks for another greeting.
+        """
         if not hello.node or not isinstance(hello.log_end, int):
             return
-        reason = self._recollections.objection(_replica(hello), hello.log_end)
-        if reason is not None:
-            _log.error("%s", reason)
-            raise RolledBack(reason)
+        replica = _replica(hello)
+        greeter = (replica, hello.role)
+        reason = self._recollections.objection(replica, hello.log_end)
+        if reason is None:
+            self._doubted.discard(greeter)
+            return
+        # Once, and no more: a virtual machine that is put back with its memory is the same process
+        # as before, and says again what it said first.
+        is_same = hello.process is not UNSET and self._tellers.get(replica) == hello.process
+        if is_same and greeter not in self._doubted:
+            self._doubted.add(greeter)
+            raise Unreachable(
+                f"node {hello.node} has said since that its log is longer: once again"
+            )
+        _log.error("%s", reason)
+        raise RolledBack(reason)
 
     async def run(self) -> None:
         """Write down what was heard, again and again."""
@@ -88,6 +114,9 @@ class Marks:
         if replica is not None:
             machine = replica.catalog.machine
             self._is_news |= self._recollections.forget(lambda one: is_removed(machine, one))
+        known = self._recollections.ends
+        self._tellers = {one: by for one, by in self._tellers.items() if one in known}
+        self._doubted = {one for one in self._doubted if one[0] in known}
         if self._is_news:
             self._is_news = False
             ends = dict(self._recollections.ends)

@@ -6,12 +6,17 @@ import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+import pytest
+from msgspec.structs import replace
+
+from angarium.errors import Unreachable
 from angarium.ids import Incarnation, NodeId, replica_id
 from angarium.log import peer_ends
 from angarium.log.memory_disk import MemoryDisk
 from angarium.node.admission import Admission
 from angarium.node.marks import Marks
 from angarium.wire import Hello, Role
+from angarium.wire.errors import RolledBack
 
 if TYPE_CHECKING:
     from angarium.node.node import Node
@@ -28,6 +33,7 @@ class Around:
             by_id={OTHER: SimpleNamespace(incarnation=KNOWN)}, next_id=NodeId(3)
         )
         self.answers = KNOWN
+        self.process = 1
         self.disk = MemoryDisk()
         machine = SimpleNamespace(nodes=self.nodes)
         replica = SimpleNamespace(catalog=SimpleNamespace(machine=machine))
@@ -36,11 +42,26 @@ class Around:
             peers=SimpleNamespace(connection=lambda _: self._connection()),
         )
         node.admission = Admission(cast("Node", node))
-        self.marks = Marks(cast("Node", node), self.disk)
+        self._node = cast("Node", node)
+        self.marks = Marks(self._node, self.disk)
+
+    def start_again(self) -> None:
+        """Be another process, which knows what lies on the disk."""
+        self.marks = Marks(self._node, self.disk)
+        self.marks.load()
 
     def _connection(self) -> object:
-        hello = Hello(role=Role.PEER, node=OTHER, incarnation=self.answers)
-        return SimpleNamespace(peer=SimpleNamespace(hello=hello))
+        return SimpleNamespace(peer=SimpleNamespace(hello=self.greeting()))
+
+    def greeting(self, end: int = 0) -> Hello:
+        """What node 2 says, when its log ends at `end`."""
+        return Hello(
+            role=Role.PEER,
+            node=OTHER,
+            incarnation=self.answers,
+            process=self.process,
+            log_end=end,
+        )
 
     def saved(self) -> dict[int, int]:
         asyncio.run(self.marks.save())
@@ -61,3 +82,52 @@ def test_somebody_else_who_answers_as_a_node_is_not_remembered_in_its_place() ->
     around.answers = Incarnation(66)
     around.marks.note(OTHER, 900)
     assert around.saved() == {replica_id(OTHER, KNOWN): 700}
+
+
+def test_a_process_that_comes_back_with_a_shorter_log_was_rolled_back() -> None:
+    around = Around()
+    around.marks.note(OTHER, 700)
+    around.process = 2
+    with pytest.raises(RolledBack):
+        around.marks.check(around.greeting(699))
+    around.marks.check(around.greeting(700))
+
+
+def test_a_greeting_that_was_overtaken_by_an_answer_is_to_be_said_again() -> None:
+    """They come by two connections, and a node's log grows between the two."""
+    around = Around()
+    for end in (700, 900):
+        overtaken = around.greeting(end - 1)
+        around.marks.note(OTHER, end)
+        with pytest.raises(Unreachable, match="again"):
+            around.marks.check(overtaken)
+        around.marks.check(around.greeting(end))
+
+
+def test_both_links_of_a_node_may_be_overtaken() -> None:
+    around = Around()
+    around.marks.note(OTHER, 700)
+    for role in (Role.PEER, Role.PEER_BULK):
+        with pytest.raises(Unreachable):
+            around.marks.check(replace(around.greeting(600), role=role))
+
+
+def test_a_running_process_that_says_again_that_its_log_is_shorter_was_rolled_back() -> None:
+    """A virtual machine that was put back with its memory is the same process as before."""
+    around = Around()
+    around.marks.note(OTHER, 700)
+    with pytest.raises(Unreachable):
+        around.marks.check(around.greeting(600))
+    around.marks.note(OTHER, 650)
+    for end in (650, 699):
+        with pytest.raises(RolledBack):
+            around.marks.check(around.greeting(end))
+
+
+def test_what_was_heard_in_an_earlier_life_of_this_node_was_overtaken_by_nothing() -> None:
+    around = Around()
+    around.marks.note(OTHER, 700)
+    around.saved()
+    around.start_again()
+    with pytest.raises(RolledBack):
+        around.marks.check(around.greeting(699))
