@@ -44,8 +44,9 @@ class Marks:
         self._recollections = Recollections()
         self._tellers: dict[ReplicaId, int | UnsetType] = {}
         """The process that told of the end which is remembered, where it was told to this one."""
-        self._doubted: set[tuple[ReplicaId, Role]] = set()
-        """Whose last greeting seemed to have been overtaken by their own answer."""
+        self._doubted: dict[tuple[ReplicaId, Role], int] = {}
+        """Whose last greeting seemed to have been overtaken by their own answer, and where that
+        said that the log ends: the next greeting, written later, cannot end before it."""
         self._is_news = False
 
     def load(self) -> None:
@@ -86,13 +87,13 @@ class Marks:
         greeter = (replica, hello.role)
         reason = self._recollections.objection(replica, hello.log_end)
         if reason is None:
-            self._doubted.discard(greeter)
+            self._doubted.pop(greeter, None)
             return
-        # Once, and no more: a virtual machine that is put back with its memory is the same process
-        # as before, and says again what it said first.
+        # A virtual machine that is put back with its memory is the same process as before. But it
+        # says again what it said first.
         is_same = hello.process is not UNSET and self._tellers.get(replica) == hello.process
-        if is_same and greeter not in self._doubted:
-            self._doubted.add(greeter)
+        if is_same and hello.log_end >= self._doubted.get(greeter, 0):
+            self._doubted[greeter] = self._recollections.ends[replica]
             raise Unreachable(
                 f"node {hello.node} has said since that its log is longer: once again"
             )
@@ -116,7 +117,7 @@ class Marks:
             self._is_news |= self._recollections.forget(lambda one: is_removed(machine, one))
         known = self._recollections.ends
         self._tellers = {one: by for one, by in self._tellers.items() if one in known}
-        self._doubted = {one for one in self._doubted if one[0] in known}
+        self._doubted = {one: end for one, end in self._doubted.items() if one[0] in known}
         if self._is_news:
             self._is_news = False
             ends = dict(self._recollections.ends)

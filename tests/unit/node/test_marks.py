@@ -104,6 +104,15 @@ def test_a_greeting_that_was_overtaken_by_an_answer_is_to_be_said_again() -> Non
         around.marks.check(around.greeting(end))
 
 
+def test_the_next_greeting_may_be_overtaken_as_well() -> None:
+    around = Around()
+    for end in (700, 900, 1_100):
+        overtaken = around.greeting(end - 100)
+        around.marks.note(OTHER, end)
+        with pytest.raises(Unreachable, match="again"):
+            around.marks.check(overtaken)
+
+
 def test_both_links_of_a_node_may_be_overtaken() -> None:
     around = Around()
     around.marks.note(OTHER, 700)
