@@ -5,8 +5,10 @@ the manifest is here and verified, `finish` writes down the decision and then ca
 opening after a crash carries on with a decision it finds. So the log is the old one or the new
 one, never a mixture. Before the decision an import can be resumed after a crash, or discarded.
 
-Whatever takes long is done while chunks come: each segment is verified and gets its footer when it
-is complete, so that `finish`, during which nobody can read the log, only gives files their names.
+Whatever takes long is done while chunks come, in steps of a chunk: each is synced and verified as
+it is written, and a segment gets its footer when it is complete. So `finish`, during which nobody
+can read the log, only gives files their names; and the node's own log never waits for a disk that
+is busy with a whole segment.
 
 A segment that is here already, with the same name and checksum, is not copied again.
 
@@ -35,7 +37,7 @@ from angarium.log.segments.names import (
     file_name,
     offsets_named,
 )
-from angarium.log.segments.scan import scan
+from angarium.log.segments.scan import Scan, scan
 from angarium.log.segments.start_mark import write_start_mark
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ class SegmentImport:
         self._position: int | None = None
         """How far the next one's file is good; None while that has not been looked at."""
         self._file: File | None = None
+        self._scan: Scan | None = None
+        """What of that file is verified."""
 
     @classmethod
     def begin(
@@ -139,12 +143,18 @@ class SegmentImport:
         info = self._waiting[-1]
         if self._file is None:
             self._file = self._opened(info)
+        if self._scan is None:
+            self._scan = Scan(self._file, info.base_offset, index_bytes=_INDEX_BYTES)
         self._file.pwrite([data], position)
+        # Chunk by chunk: a whole segment at its end would keep the disk for so long that the sync
+        # of the node's log, for which publishers wait, takes a hundred times as long as usual.
+        self._file.datasync()
         self._position = position + len(data)
+        self._scan.go_on(self._position)
         if self._position == info.bytes:
             # The whole segment is checked against the leader's checksums. A chunk that was damaged
             # on the way, or on the leader's disk, must not become a record here.
-            if not self._is_sealed(self._file, info):
+            if not self._is_sealed(self._file, info, self._scan.segment):
                 self._restart(info)
                 raise CorruptData(f"segment {segment} from the peer is not what its manifest says")
             self._next()
@@ -180,10 +190,14 @@ class SegmentImport:
         if not self._disk.exists(name):
             return info.bytes if self._holds(local, info) else 0
         self._file = self._disk.open(name)
-        good, _, _ = scan(self._file, info.base_offset, index_bytes=_INDEX_BYTES, length=info.bytes)
+        self._scan = Scan(self._file, info.base_offset, index_bytes=_INDEX_BYTES)
+        self._scan.go_on(min(info.bytes, self._file.size()))
+        # What comes next begins behind the last whole frame, which may be another one than before.
+        self._scan.is_over = False
+        good = self._scan.segment
         if good.bytes < info.bytes:
             return good.bytes
-        if self._is_sealed(self._file, info):
+        if self._is_sealed(self._file, info, good):
             return info.bytes
         self._restart(info)
         return 0
@@ -209,11 +223,10 @@ class SegmentImport:
         found, _, _ = scan(file, info.base_offset, index_bytes=_INDEX_BYTES, length=info.bytes)
         return _is_listed(found, info)
 
-    def _is_sealed(self, file: File, info: SegmentInfo) -> bool:
+    def _is_sealed(self, file: File, info: SegmentInfo, found: Segment) -> bool:
         """Give a segment that is complete its footer; False if it is not what was listed."""
         file.truncate(info.bytes)
         file.datasync()
-        found, _, _ = scan(file, info.base_offset, index_bytes=_INDEX_BYTES)
         if not _is_listed(found, info):
             return False
         write_footer(self._disk, self._folder, found, suffix=IMPORT_FOOTER)
@@ -239,6 +252,7 @@ class SegmentImport:
 
     def _close(self) -> None:
         self._position = None
+        self._scan = None
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -44,6 +44,79 @@ class Scanned(NamedTuple):
     """Of frames from `remember_from` on, the stamp's checksum by base offset."""
 
 
+class Scan:
+    """A scan that goes on as the file grows: what was verified is not read again."""
+
+    __slots__ = (
+        "_file",
+        "_index_bytes",
+        "_remember_from",
+        "_until",
+        "is_over",
+        "segment",
+        "stamps",
+    )
+
+    def __init__(
+        self,
+        file: File,
+        base_offset: Offset,
+        *,
+        index_bytes: int,
+        until: Offset | None = None,
+        remember_from: Offset | None = None,
+    ) -> None:
+        self.segment: Final = Segment(base_offset)
+        """What has been verified."""
+        self.stamps: Final[dict[Offset, int]] = {}
+        self.is_over = False
+        """True when the next frame is not one that belongs there: more bytes change nothing."""
+        self._file = file
+        self._index_bytes = index_bytes
+        self._until = until
+        self._remember_from = remember_from
+
+    def go_on(self, size: int) -> None:
+        """Verify the frames that are whole within the first `size` bytes of the file."""
+        segment, until, index = self.segment, self._until, self.segment.index
+        assert index is not None
+        chunk = b""
+        # The chunk's position in the file; positions within the chunk.
+        start, position, block = segment.bytes, 0, 0
+        while not self.is_over and segment.next_offset != until:
+            frame = frame_at(chunk, position)
+            here = start + position
+            if frame is None and len(chunk) - position >= GAP_BYTES:
+                self.is_over = True
+                break
+            if frame is None or position + frame.length > len(chunk):
+                needed = GAP_BYTES if frame is None else frame.length
+                if needed > size - here:
+                    break
+                segment.crc = extend(segment.crc, chunk[block:position])
+                chunk = self._file.pread(min(max(needed, _CHUNK_BYTES), size - here), here)
+                start, position, block = here, 0, 0
+                if len(chunk) < needed:
+                    break
+                continue
+            fits = frame.base_offset == segment.next_offset and is_intact(chunk, position, frame)
+            if not fits or (until is not None and frame.next_offset > until):
+                self.is_over = True
+                break
+            if segment.bytes - index.last_position() >= self._index_bytes:
+                segment.crc = extend(segment.crc, chunk[block:position])
+                block = position
+            segment.add(frame, crc=segment.crc, index_bytes=self._index_bytes)
+            if not frame.is_gap:
+                segment.note_times(*latest_times(chunk, position))
+            if self._remember_from is not None and frame.next_offset > self._remember_from:
+                self.stamps[frame.base_offset] = frame.stamp_crc
+            position += frame.length
+        segment.crc = extend(segment.crc, chunk[block:position])
+        segment.written = Point(segment.bytes, segment.crc)
+        segment.allocated = self._file.size()
+
+
 def scan(
     file: File,
     base_offset: Offset,
@@ -55,43 +128,12 @@ def scan(
 ) -> Scanned:
     """Verify the frames of a file, of its first `length` bytes, or of those below `until`."""
     size = file.size() if length is None else min(length, file.size())
-    segment = Segment(base_offset)
-    index = segment.index
-    assert index is not None
-    stamps: dict[Offset, int] = {}
-    chunk = b""
-    start = position = block = 0  # the chunk's position in the file; positions within the chunk
-    while segment.next_offset != until:
-        frame = frame_at(chunk, position)
-        here = start + position
-        if frame is None and len(chunk) - position >= GAP_BYTES:
-            break
-        if frame is None or position + frame.length > len(chunk):
-            needed = GAP_BYTES if frame is None else frame.length
-            if needed > size - here:
-                break
-            segment.crc = extend(segment.crc, chunk[block:position])
-            chunk = file.pread(min(max(needed, _CHUNK_BYTES), size - here), here)
-            start, position, block = here, 0, 0
-            if len(chunk) < needed:
-                break
-            continue
-        fits = frame.base_offset == segment.next_offset and is_intact(chunk, position, frame)
-        if not fits or (until is not None and frame.next_offset > until):
-            break
-        if segment.bytes - index.last_position() >= index_bytes:
-            segment.crc = extend(segment.crc, chunk[block:position])
-            block = position
-        segment.add(frame, crc=segment.crc, index_bytes=index_bytes)
-        if not frame.is_gap:
-            segment.note_times(*latest_times(chunk, position))
-        if remember_from is not None and frame.next_offset > remember_from:
-            stamps[frame.base_offset] = frame.stamp_crc
-        position += frame.length
-    segment.crc = extend(segment.crc, chunk[block:position])
-    segment.written = Point(segment.bytes, segment.crc)
-    segment.allocated = file.size()
-    return Scanned(segment, _tail(file, segment.bytes, size), stamps)
+    under_way = Scan(
+        file, base_offset, index_bytes=index_bytes, until=until, remember_from=remember_from
+    )
+    under_way.go_on(size)
+    segment = under_way.segment
+    return Scanned(segment, _tail(file, segment.bytes, size), under_way.stamps)
 
 
 def _tail(file: File, position: int, size: int) -> Tail:

@@ -11,7 +11,7 @@ from tests.unit.log.stamped_batches import contents, stamped
 
 from angarium.errors import CorruptData
 from angarium.ids import Offset
-from angarium.log.memory_disk import MemoryDisk
+from angarium.log.memory_disk import MemoryDisk, MemoryFile
 from angarium.log.segments import Manifest, PartitionLog, SegmentConfig, SegmentImport
 from angarium.log.segments.names import FOOTER, IMPORT_FOOTER, offsets_named
 from angarium.testing.disk import SimulatedDisk
@@ -111,6 +111,54 @@ def test_an_import_is_resumed_where_it_stopped() -> None:
     assert copied + rest <= manifest.total_bytes + len(stamped(0, 2))
     again.finish()
     assert contents(PartitionLog.open(disk, "p", CONFIG)) == contents(source)
+
+
+def test_each_chunk_is_on_disk_before_the_next_is_asked_for() -> None:
+    """A whole segment at once would keep the disk from the node's log."""
+    source = source_log(SegmentConfig(segment_bytes=1 << 20), end=80)
+    manifest = source.manifest()
+    (only,) = manifest.segments
+    disk = SimulatedDisk(random.Random(5))
+    importing = SegmentImport.begin(disk, "p", manifest, chunk_bytes=350)
+    copied = 0
+    while copied < only.bytes // 2:
+        wanted = importing.missing()
+        assert wanted is not None
+        importing.write(wanted.segment, wanted.position, source.read_segment(*wanted))
+        copied += wanted.length
+    disk.power_loss()
+    again = SegmentImport.resume(disk, "p", chunk_bytes=350)
+    assert again is not None
+    wanted = again.missing()
+    assert wanted is not None
+    assert copied - len(stamped(0, 2)) <= wanted.position <= copied
+
+
+def test_a_segment_is_verified_while_it_comes_and_not_once_more_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = source_log(SegmentConfig(segment_bytes=1 << 20), end=80)
+    read = 0
+    pread = MemoryFile.pread
+
+    def counted(file: MemoryFile, length: int, position: int) -> bytes:
+        nonlocal read
+        found = pread(file, length, position)
+        read += len(found)
+        return found
+
+    importing = SegmentImport.begin(MemoryDisk(), "p", source.manifest(), chunk_bytes=350)
+    most = 0
+    while (wanted := importing.missing()) is not None:
+        chunk = source.read_segment(*wanted)
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryFile, "pread", counted)
+            read = 0
+            importing.write(wanted.segment, wanted.position, chunk)
+        most = max(most, read)
+    # A chunk, and what came before of a batch that it completes.
+    assert 0 < most <= 2 * (350 + len(stamped(0, 2)))
+    importing.finish()
 
 
 def test_damaged_local_segments_are_replaced_and_good_ones_kept() -> None:
