@@ -9,6 +9,7 @@ import msgspec
 from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import (
     held_back,
+    paced,
     redriving,
     scripted,
     staging,
@@ -28,6 +29,7 @@ from angarium.machine.producers import Producers
 from angarium.machine.snapshots import Part
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Acks
+from angarium.replica.pacing import Pace
 from angarium.replica.partition import Partition
 from angarium.replica.partition_files import PartitionFiles
 from angarium.replica.replica import Replica
@@ -38,12 +40,13 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Iterator, Mapping, Sequence
 
-    from angarium.ids import Buffer, Micros, Offset
+    from angarium.ids import Buffer, Micros, Offset, RaftGroupId
     from angarium.machine import PartitionMachine, Prepared
     from angarium.machine.commands import Begin, Decide
     from angarium.machine.outcomes import Appended, Duplicate, Outcome
     from angarium.raft.messages import Entry
     from angarium.replica.acks import Published, Publishing, Reply
+    from angarium.replica.peers import ChunkRequest
 
 
 # --- the machine ----------------------------------------------------------------------------
@@ -330,6 +333,18 @@ def held_entries_kept_beside_the_log() -> Iterator[Replaced]:
         return original(self, data)
 
     yield Replaced(Replica, "propose", propose)
+
+
+@bug(seeds_max=20, run=paced)
+def copies_that_wait_are_forgotten() -> Iterator[Replaced]:
+    """A copy that found nothing left of the pace is never told that it is its turn."""
+    original = Pace.due
+
+    def due(self: Pace) -> Iterator[tuple[RaftGroupId, ChunkRequest | None]]:
+        self._waiting.clear()
+        yield from original(self)
+
+    yield Replaced(Pace, "due", due)
 
 
 # --- transactions, as their leaders judge them ------------------------------------------------

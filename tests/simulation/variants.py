@@ -13,6 +13,7 @@ from angarium.testing.sim.faults import USUAL, FaultProfile
 from angarium.testing.sim.scenarios import SCENARIOS
 from angarium.testing.sim.settings import (
     HOLDING,
+    PACED_BYTES,
     Settings,
     in_regions,
     with_following,
@@ -51,6 +52,9 @@ usual: Final = Variant("usual", None)
 
 held_back: Final = Variant("held back", Settings(holding_micros=HOLDING))
 """EVENTUAL entries are held back, to be sent together."""
+
+paced: Final = Variant("paced", Settings(copy_bytes_per_tick=PACED_BYTES))
+"""Copies are held back at both ends, so that they wait for each other."""
 
 rotten: Final = Variant(
     "rotten",

@@ -45,7 +45,8 @@ class BalanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     bytes_left: int = 0
     """What these have yet to copy."""
     time_left_ms: int | None = None
-    """How long that takes at the pace of late; None if nobody can tell yet."""
+    """How long that takes at the pace of late, while no run goes on: those that are under way; None
+    if nobody can tell yet."""
     waits_for: str = ""
     """Why nothing more begins at the moment; empty if it does, or would."""
 

@@ -387,6 +387,8 @@ def config_of(settings: Settings) -> NodeConfig:
         recover_after_s=cluster.recover_after_s,
         rebalance_after_s=cluster.rebalance_after_s,
         rebalance_bytes_per_s=cluster.rebalance_bytes_per_s,
+        copy_bytes_per_s_min=cluster.copy_bytes_per_s_min,
+        copy_bytes_per_s_max=cluster.copy_bytes_per_s_max,
         follow_window_s=cluster.follow_window_s,
         follow_pause_s=cluster.follow_pause_s,
         host_config=HostConfig(replica=replica),

@@ -332,6 +332,14 @@ class ClusterSettings:
     """What all copies together may take in a second when that began by itself; 0: no bound. About
     an eighth of a network of 1 Gbit/s."""
 
+    copy_bytes_per_s_min: int = 8 << 20
+    """What copies of segments, from and to this node together, may take in a second however busy
+    it is, so that every move ends."""
+
+    copy_bytes_per_s_max: int = 0
+    """What they may take at most; 0: as much as the node can spare. In between it finds out by
+    itself: it copies quickly while nobody needs it, and yields to publishers who wait longer."""
+
     follow_window_s: int = 60
     """Over how long, in seconds, most publishes to a partition have to come from another region
     before its leader goes there, in topics with `leaders_follow`."""
@@ -355,10 +363,7 @@ class ClusterSettings:
             raise ValueError("recover_after_s: between a second and a day")
         if not 0 <= self.rebalance_after_s <= 86_400:
             raise ValueError("rebalance_after_s: up to a day")
-        if 0 != self.rebalance_bytes_per_s < BYTES_PER_S_MIN:
-            raise ValueError(
-                f"rebalance_bytes_per_s: at least {BYTES_PER_S_MIN} bytes, or 0 for no bound"
-            )
+        self._check_paces()
         if not 6 <= self.follow_window_s <= 86_400:
             raise ValueError("follow_window_s: between 6 seconds and a day")
         if not 0 <= self.follow_pause_s <= 86_400:
@@ -371,6 +376,18 @@ class ClusterSettings:
             raise ValueError(
                 "election_ticks: at least five times heartbeat_ticks, so that one lost heartbeat"
                 " is no reason for an election, and at most 1000"
+            )
+
+    def _check_paces(self) -> None:
+        if 0 != self.rebalance_bytes_per_s < BYTES_PER_S_MIN:
+            raise ValueError(
+                f"rebalance_bytes_per_s: at least {BYTES_PER_S_MIN} bytes, or 0 for no bound"
+            )
+        if self.copy_bytes_per_s_min < BYTES_PER_S_MIN:
+            raise ValueError(f"copy_bytes_per_s_min: at least {BYTES_PER_S_MIN} bytes")
+        if 0 != self.copy_bytes_per_s_max < self.copy_bytes_per_s_min:
+            raise ValueError(
+                "copy_bytes_per_s_max: at least copy_bytes_per_s_min, or 0 for no bound"
             )
 
 

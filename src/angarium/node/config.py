@@ -101,6 +101,11 @@ class NodeConfig:
     rebalance_bytes_per_s: int = 16 << 20
     """What all its copies together may take, if it began by itself; 0: no bound."""
 
+    copy_bytes_per_s_min: int = 8 << 20
+    copy_bytes_per_s_max: int = 0
+    """Between which bounds this node chooses what copies of segments, from and to it together, may
+    take in a second; 0: no upper bound."""
+
     follow_window_s: float = 60.0
     """Over how long most publishes have to come from another region before a leader follows."""
 
@@ -134,6 +139,8 @@ class NodeConfig:
             raise ValueError("recover_after_s is not negative")
         if self.rebalance_after_s < 0 or self.rebalance_bytes_per_s < 0:
             raise ValueError("rebalance_after_s and rebalance_bytes_per_s are not negative")
+        if self.copy_bytes_per_s_min < 1 or self.copy_bytes_per_s_max < 0:
+            raise ValueError("copy_bytes_per_s_min is above 0, copy_bytes_per_s_max not negative")
         if self.follow_window_s <= 0 or self.follow_pause_s < 0:
             raise ValueError("follow_window_s is above 0, follow_pause_s not negative")
         if self.scrub_bytes_per_s < 0:

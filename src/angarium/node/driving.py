@@ -8,6 +8,7 @@ is no host.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from angarium.errors import LimitExceeded, NotLeader
 from angarium.node.business import Business, pressure
 from angarium.node.gathering import Gathering, shared_entries
+from angarium.node.pacing import CopyPacing
 from angarium.node.syncing import Syncer
 
 if TYPE_CHECKING:
@@ -82,6 +84,14 @@ class Driver:
         self._fail = fail
         self._chores: set[asyncio.Task[None]] = set()
         self._gathering = Gathering(bytes_max=config.gather_bytes_max)
+        self.pacing = CopyPacing(
+            tick_s=config.tick_ms / 1_000,
+            bytes_per_s_min=config.copy_bytes_per_s_min,
+            bytes_per_s_max=config.copy_bytes_per_s_max,
+        )
+        """How fast segments are copied to and from this node."""
+        self._passed_bytes = 0
+        self._sync_began = 0.0
         self._is_patient = False
         """Whether a timer is set that ends the patience of what is gathered."""
         self._is_started = False
@@ -246,6 +256,7 @@ class Driver:
             return
         sync = host.begin_sync()
         if sync is not None:
+            self._sync_began = time.perf_counter()
             self._syncer.submit(sync)
 
     def _tell_commits(self) -> None:
@@ -271,6 +282,7 @@ class Driver:
             self._fail(failure)
             return
         if not self._is_halted:
+            self.pacing.round_took(time.perf_counter() - self._sync_began)
             try:
                 self._host.finish_sync(sync)
             except Exception as error:
@@ -288,7 +300,9 @@ class Driver:
             while not self._is_halted:
                 await asyncio.sleep(max(0.0, due - loop.time()))
                 self._lag.record(loop.time() - due)
-                self._adapt(pressure(business.share()))
+                share = business.share()
+                self._adapt(pressure(share))
+                self._pace_copies(share)
                 # A loop that was held up does not make up for lost ticks: peers were silent, too.
                 due = max(due + interval, loop.time())
                 with self._or_fail:
@@ -301,6 +315,11 @@ class Driver:
         self._news_wait_s = COMMIT_NEWS_S + pressed * (PRESSED_COMMIT_NEWS_S - COMMIT_NEWS_S)
         self._is_pressed = pressed > 0
         self._hold_s = HOLD_S + pressed * (PRESSED_HOLD_S - HOLD_S)
+
+    def _pace_copies(self, share: float) -> None:
+        pace = self._host.pace
+        passed, self._passed_bytes = pace.passed_bytes - self._passed_bytes, pace.passed_bytes
+        pace.bytes_per_tick = self.pacing.next_tick(share=share, passed_bytes=passed)
 
     async def keep_house(self) -> None:
         """Write segments behind, take snapshots, free what is not needed any more."""

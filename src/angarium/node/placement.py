@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from angarium.errors import AngariumError
 from angarium.ids import CATALOG_GROUP, Index, NodeId, RaftGroupId, ReplicaId, node_of
 from angarium.machine.catalog import Reassigned
-from angarium.machine.catalog.balance import is_optional
+from angarium.machine.catalog.balance import is_paced
 from angarium.machine.catalog.regions import wish_for
 from angarium.node.following import Following, could_lead
 from angarium.node.recovering import Recovering
@@ -191,12 +191,13 @@ class Placement:
     def _pace(
         self, machine: CatalogMachine, replica: PartitionReplica, partition: Partition
     ) -> None:
-        """Let what comes here only to make nodes more even come at its share of the pace."""
+        """Let what comes here by a move come at its share of the pace that the catalog says."""
         bytes_per_s = machine.balance.bytes_per_s
-        if not bytes_per_s or not is_optional(partition, machine.nodes):
+        if not bytes_per_s or not is_paced(machine.balance, partition, machine.nodes):
             replica.pace_copy(None)
             return
-        moving = sum(is_optional(one, machine.nodes) for one in machine.topics.partitions.values())
+        partitions = machine.topics.partitions.values()
+        moving = sum(is_paced(machine.balance, one, machine.nodes) for one in partitions)
         replica.pace_copy(max(bytes_per_s * self._node.config.tick_ms // (1_000 * moving), 1))
 
     async def _keep_all(self, machine: CatalogMachine) -> None:

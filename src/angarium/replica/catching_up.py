@@ -74,6 +74,10 @@ class CatchingUp:
         self.bytes_per_tick: int | None = None
         """What it may ask for in a tick, besides the usual bounds; None: no more than these."""
         self._bytes_left = 0
+        self._asked: tuple[int, ...] = ()
+        """What was asked for last, and counts as passed: asked for again, it is the same."""
+        self._is_held = False
+        """Whether it waits for its share of what the node's copies may take (`Pace`)."""
 
     @property
     def here_bytes(self) -> int:
@@ -121,6 +125,7 @@ class CatchingUp:
         finally:
             self._is_opening = False
         self._copy = opened[0]
+        self._asked, self._is_held = (), False
         self._stages = StageCopy(self._files.stages, stages_beside(snapshot.data))
         self._go_on(self._copy)
 
@@ -151,6 +156,8 @@ class CatchingUp:
         if reply.gone:
             # The source has trimmed it away; its next snapshot will not list it.
             self._copy = None
+        elif not reply.data:
+            copy.progressed()  # the source holds it back
         elif copy.expects(reply):
             self._parts.outbox.chores.append(self._write(copy, reply))
 
@@ -172,7 +179,7 @@ class CatchingUp:
         if wanted is None:
             return False
         is_written = self._files.stages.waiting_bytes <= STAGED_BYTES_MAX
-        bytes_max = self._granted()
+        bytes_max = self._granted(self._parts.config.transfer_chunk_bytes, wanted)
         if bytes_max and is_written:
             self._take(bytes_max)
             slot, part, position = wanted
@@ -209,10 +216,11 @@ class CatchingUp:
         # Stages first: they go when they are decided, which is sooner than segments do.
         if copy.is_writing or self._ask_for_stages(copy):
             return
-        bytes_max = self._granted()
-        request = copy.request(bytes_max)
+        request = copy.request()
         if request is not None:
-            if bytes_max:
+            bytes_max = self._granted(request.length, (request.segment, request.position))
+            request = copy.request(bytes_max)
+            if bytes_max and request is not None:
                 self._take(request.length)
                 self._parts.outbox.tell(request)
             return
@@ -237,15 +245,24 @@ class CatchingUp:
         self._receiver.step(copy.offer)
         self._receiver.process()
 
-    def _granted(self) -> int:
-        """Return how many bytes may be asked for now; 0: wait."""
-        whole = self._parts.config.transfer_chunk_bytes
+    def _granted(self, length: int, wanted: tuple[int, ...]) -> int:
+        """Return how many of the `length` bytes that are `wanted` next may be asked for; 0: wait.
+
+        The same again is asked for because the request, or its answer, may have been lost.
+        """
         if self._chunks_left <= 0:
             return 0
-        if self.bytes_per_tick is None:
-            return whole
-        # The rest of a segment may be less than this, and is asked for with it.
-        return min(self._bytes_left, whole) if self._bytes_left >= PACED_BYTES_MIN else 0
+        if self.bytes_per_tick is not None:
+            # The rest of a segment may be less than this, and is asked for with it.
+            if self._bytes_left < PACED_BYTES_MIN:
+                return 0
+            length = min(self._bytes_left, length)
+        if wanted == self._asked:
+            return length
+        length = self._parts.pace.granted(length, group=self._parts.group)
+        self._is_held = not length
+        self._asked = wanted if length else ()
+        return length
 
     def _take(self, length: int) -> None:
         self._chunks_left -= 1
@@ -262,12 +279,19 @@ class CatchingUp:
         self._bytes_left = min(self._bytes_left + self.bytes_per_tick, most)
         return was_out and self._bytes_left >= PACED_BYTES_MIN
 
+    def go_on(self) -> None:
+        """Ask for more: it is this copy's turn."""
+        self._is_held = False
+        if self._copy is not None:
+            self._go_on(self._copy)
+
     def tick(self) -> None:
         """Let one tick pass: ask again, ask for more, or give up."""
         copy = self._copy
         was_held_back = self._earn() or self._chunks_left == 0
         self._chunks_left = self._parts.config.transfer_chunks_per_tick
-        if copy is None or copy.is_writing:
+        # While others have their turn nobody is silent.
+        if copy is None or copy.is_writing or self._is_held:
             return
         quiet = copy.tick()
         if quiet >= self._parts.config.transfer_patience_ticks:

@@ -125,6 +125,7 @@ class Host(Roster):
         self._mend_resting()
         self._bury()
         self._go_on_with_repairs()
+        self._go_on_with_copies()
 
     def _allow_for_distances(self) -> None:
         """Let elections wait as long as votes are under way; now and then is often enough."""
@@ -151,6 +152,18 @@ class Host(Roster):
                 rested.append(group)
         for group in rested:
             del self._awake[group]
+
+    def _go_on_with_copies(self) -> None:
+        """Let those copies go on that waited for their share of the pace."""
+        for group, request in self.pace.due():
+            replica = self.replicas.get(group)
+            if replica is None or replica.halted:
+                continue
+            try:
+                replica.go_on_copying(request)
+                replica.process()
+            except CorruptData as damaged:
+                self._stop(group, damaged)
 
     def _mend_resting(self) -> None:
         """Let replicas mend their segments that are not ticked otherwise."""

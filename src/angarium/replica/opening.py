@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
     from angarium.replica.own_ids import OwnReplicaIds
+    from angarium.replica.pacing import Pace
 
 _FOLDERS: Final = "groups"
 
@@ -45,6 +46,7 @@ class Opener:
     config: ReplicaConfig
     segments: SegmentConfig
     jitter: Callable[[int], int]
+    pace: Pace
 
     def open(self, group: RaftGroupId) -> CatalogReplica | PartitionReplica:
         """Open `group`; what its log knows beyond the snapshot is applied again."""
@@ -92,6 +94,7 @@ class Opener:
             wal=self.wal,
             outbox=self.outbox,
             config=self.config,
+            pace=self.pace,
             alone_from=alone_from,
         )
 

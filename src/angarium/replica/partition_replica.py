@@ -74,6 +74,13 @@ class PartitionReplica(Replica):
         """Let a copy to here take no more than this in a tick; None: as fast as usual."""
         self._catching_up.bytes_per_tick = bytes_per_tick
 
+    def go_on_copying(self, request: ChunkRequest | None) -> None:
+        """Give what a peer asked for, or ask for more: it is this replica's turn."""
+        if request is None:
+            self._catching_up.go_on()
+        else:
+            self._server.give_chunk(request)
+
     @property
     def is_mending(self) -> bool:
         """True while some of this replica's segments are known to be damaged."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from angarium.raft.messages import Entry
     from angarium.replica.config import ReplicaConfig
     from angarium.replica.outbox import Outbox
+    from angarium.replica.pacing import Pace
     from angarium.replica.storage import ReplicaStorage
     from angarium.replica.work import Work
 
@@ -33,6 +34,8 @@ class Parts:
     outbox: Outbox
     """The node's: what is to be sent, synced and done."""
     config: ReplicaConfig
+    pace: Pace
+    """The node's: what copies may take."""
     alone_from: Index = NEVER_ALONE
     """What the log says about who votes is void up to here (`OwnReplicaIds.alone_from`)."""
 

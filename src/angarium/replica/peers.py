@@ -57,7 +57,10 @@ class ChunkRequest(_Told, frozen=True, tag=True):
 
 
 class ChunkReply(_Told, frozen=True, tag=True):
-    """Brings the bytes, or says that the segment is no longer there."""
+    """Brings the bytes, or says that the segment is no longer there.
+
+    With neither: the request was heard and waits for its turn.
+    """
 
     snapshot_index: Index
     segment: Offset

@@ -23,6 +23,7 @@ from angarium.replica.damage import Fate
 from angarium.replica.opening import Opener, groups_with_folders, partition_folder
 from angarium.replica.outbox import Outbox
 from angarium.replica.own_ids import OwnReplicaIds
+from angarium.replica.pacing import Pace
 from angarium.replica.partition_files import folders_in
 from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
@@ -81,6 +82,8 @@ class Roster:
         """Groups whose replica here cannot go on as itself, and why. Nobody speaks for them, and
         what is left of them stays, until `renew` or `remove_group`."""
         self.outbox = Outbox(listener)
+        self.pace = Pace()
+        """What copies from and to other nodes may take; none of them is held back by default."""
         self.name_of = name_of
         self._halts = Halts(disk)
         self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
@@ -95,6 +98,7 @@ class Roster:
             config=config.replica,
             segments=config.segments,
             jitter=jitter,
+            pace=self.pace,
         )
         self._is_reluctant = False
         self.may_take_over = True

@@ -62,7 +62,17 @@ class SegmentServer:
             log.verify_segment(request.segment)
         if any(damage.segment == request.segment for damage in log.damage):
             return  # it is being mended; the peer asks again
-        length = min(request.length, self._parts.config.transfer_chunk_bytes)
+        length = self._parts.pace.granted(
+            min(request.length, self._parts.config.transfer_chunk_bytes),
+            group=self._parts.group,
+            peer=request.sender,
+            request=request,
+        )
+        if not length and request.length:
+            # It is heard, and waits for its turn. Otherwise the peer would take it for lost, and
+            # the copy, after a while, for dead.
+            self._reply(request, b"")
+            return
         data = b""
         try:
             data = log.read_segment(request.segment, request.position, length)
@@ -76,6 +86,9 @@ class SegmentServer:
             # The snapshot it was offered lists what is not there any more. After a restart this is
             # the only way to learn that: what had outdated it was not written down (seed 25057).
             self._parts.storage.outdate()
+        self._reply(request, data, gone=gone)
+
+    def _reply(self, request: ChunkRequest, data: bytes, *, gone: bool = False) -> None:
         self._parts.outbox.tell(
             ChunkReply(
                 group=self._parts.group,
@@ -109,6 +122,7 @@ class SegmentServer:
                 gone = True
                 self._parts.storage.outdate()
         length = min(request.length, self._parts.config.transfer_chunk_bytes)
+        self._parts.pace.spend(min(length, len(whole)))
         self._parts.outbox.tell(
             PartReply(
                 group=self._parts.group,

@@ -95,12 +95,10 @@ class Balancing:
                 if (one := catalog.partition_in(move.group)) is not None
             ),
         ]
-        left = sum(
-            max(one.stored_bytes - one.copied_bytes, 0)
-            for one in moves
-            if set(one.target) != set(one.replicas)
-        )
+        left = _left_bytes(moves)
         balance = catalog.balance
+        # Drains, and what a change of a topic brings along, go on without a run.
+        begun = moves if balance.is_running else [one for one in moves if one.is_under_way]
         return BalanceInfo(
             is_running=balance.is_running,
             begun_at=balance.begun_at,
@@ -111,7 +109,7 @@ class Balancing:
             moves=tuple(moves[:MOVES_SHOWN_MAX]),
             moves_left=len(moves),
             bytes_left=left,
-            time_left_ms=self._time_left_ms(left) if balance.is_running else None,
+            time_left_ms=self._time_left_ms(_left_bytes(begun)) if begun else None,
             waits_for=self._hindrance() if plan else "",
         )
 
@@ -331,3 +329,12 @@ class Balancing:
         if left == before or now <= begun:
             return None
         return round(1_000 * left * (now - begun) / (before - left))
+
+
+def _left_bytes(moves: Sequence[MoveInfo]) -> int:
+    """Return how much these moves have yet to copy."""
+    return sum(
+        max(one.stored_bytes - one.copied_bytes, 0)
+        for one in moves
+        if set(one.target) != set(one.replicas)
+    )

@@ -85,6 +85,34 @@ def test_watching_ends_when_nothing_is_left(
     assert shell("cluster", "rebalance", "--watch") == BALANCED
 
 
+def test_a_drain_with_a_pace_sets_it_before_anything_moves(
+    cluster: FakeCluster,  # noqa: F811
+    shell: Shell,  # noqa: F811
+) -> None:
+    shell("cluster", "drain", "2", "--throttle", "20MiB")
+    shell("cluster", "drain", "2", "--throttle", "none")
+    said = [one for one in cluster.calls if one[0] in {"rebalance", "drain"}]
+    assert said == [
+        ("rebalance", 20 * MIB),
+        ("drain", 2, True),
+        ("rebalance", 0),
+        ("drain", 2, True),
+    ]
+    shell("cluster", "drain", "2", "--undo", "--throttle", "1MB", status=Exit.USAGE)
+    assert "--undo moves nothing" in shell.err
+
+
+def test_how_long_a_drain_takes_is_told_without_a_rebalance(
+    cluster: FakeCluster,  # noqa: F811
+    shell: Shell,  # noqa: F811
+) -> None:
+    cluster.balance = BalanceInfo(
+        is_running=False, moves=(COPY,), moves_left=1, bytes_left=60 * MIB, time_left_ms=3_000
+    )
+    said = shell("cluster", "rebalance", "--dry-run").splitlines()[0]
+    assert "1 move left, 60 MiB to copy, 1 on the way, about 3.0s;" in said
+
+
 def test_what_does_not_go_together_is_refused(
     cluster: FakeCluster,  # noqa: F811
     shell: Shell,  # noqa: F811

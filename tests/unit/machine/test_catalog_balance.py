@@ -24,6 +24,7 @@ from angarium.machine.catalog import (
     TopicSettings,
     encode,
 )
+from angarium.machine.catalog.balance import is_paced
 from angarium.machine.outcomes import Done, Refused
 
 if TYPE_CHECKING:
@@ -199,3 +200,29 @@ def test_it_survives_a_snapshot() -> None:
     other = CatalogMachine()
     other.restore(catalog.machine.snapshot())
     assert other.balance == catalog.machine.balance
+
+
+def test_a_chosen_pace_counts_for_every_move_and_that_of_a_run_by_itself_not_for_drains() -> None:
+    catalog = Catalog(nodes=5, is_automatic=True)
+    machine = catalog.machine
+    drained, evened = (machine.topics.partitions[RaftGroupId(one)] for one in (1, 2))
+    leaving = drained.replicas[0]
+    stays = next(one for one in evened.replicas if one != leaving)
+    catalog.do(NodeDrain(node=leaving))
+    for one, out in ((drained, leaving), (evened, stays)):
+        spare = min({NodeId(number) for number in range(1, 6)} - {leaving, *one.replicas})
+        target = tuple(spare if node == out else node for node in one.replicas)
+        catalog.do(Reassign(group=one.group, replicas=target, replaces=one.replicas))
+
+    def paced() -> list[bool]:
+        partitions = [machine.topics.partitions[one.group] for one in (drained, evened)]
+        return [is_paced(machine.balance, one, machine.nodes) for one in partitions]
+
+    assert paced() == [False, True]
+    catalog.do(BalanceBegin(time=Micros(5), bytes_per_s=1 << 20, changed_at=catalog.changed_at))
+    assert machine.balance.is_by_itself
+    assert paced() == [False, True]
+    catalog.do(BalanceBegin(time=Micros(6), bytes_per_s=1 << 20))
+    assert paced() == [True, True]
+    catalog.do(Reassigned(group=drained.group, replicas=catalog.replicas(1)[1]))
+    assert paced() == [False, True], "what stays where it is makes good what was lost"

@@ -21,14 +21,15 @@ TICKS_MAX = 200
 SOON = ReplicaConfig(snapshot_entries=1, snapshot_keep_entries=0)
 
 
-def a_leader_and_a_newcomer(group: RaftGroupId) -> SeveralHosts:
-    """Return hosts of which the first leads `group` alone and the second knows nothing of it."""
+def a_leader_and_a_newcomer(*groups: RaftGroupId) -> SeveralHosts:
+    """Return hosts of which the first leads `groups` alone and the second knows nothing of them."""
     two = SeveralHosts([FIRST, SECOND], SOON)
-    two.form(group, [FIRST])
-    two.hosts[SECOND].join_group(group)
+    for group in groups:
+        two.form(group, [FIRST])
+        two.hosts[SECOND].join_group(group)
     for _ in range(TICKS_MAX):
         two.tick()
-        if two.replica(FIRST, group).may_serve:
+        if all(two.replica(FIRST, group).may_serve for group in groups):
             return two
     pytest.fail("nobody leads")
 
@@ -165,3 +166,40 @@ def test_a_copy_with_a_pace_takes_its_time_and_arrives() -> None:
     assert max(after - before for before, after in pairwise(seen)) <= per_tick + 4_096
     assert len(seen) - 1 >= stored // per_tick
     assert newcomer.partition.log.end_offset == leader.partition.log.end_offset
+
+
+def test_copies_that_both_nodes_hold_back_take_their_time_and_arrive() -> None:
+    groups = [RaftGroupId(1), RaftGroupId(2), RaftGroupId(3)]
+    two = a_leader_and_a_newcomer(*groups)
+    value = bytes(range(256)) * 40
+    stored = 0
+    for group in groups:
+        leader = two.hosts[FIRST].replicas[group]
+        for _ in range(3):
+            batch = Publishing(
+                [bytearray(encode([value]))], DeliveryMode.CONSISTENT, lambda _: None
+            )
+            leader.publish([batch], now=Micros(1_000))
+            leader.process()
+            two.settle()
+        for work in leader.take_snapshot():
+            work()
+        stored += sum(one.bytes for one in leader.partition.log.segments)
+    # Less than a chunk: each waits longer for its turn than a silent peer is waited for.
+    for host in two.hosts.values():
+        host.pace.bytes_per_tick = 100
+    for group in groups:
+        add_second(two, group)
+    newcomer = two.hosts[SECOND]
+    ticks = 0
+    for _ in range(8 * stored // 100):
+        two.tick()
+        ticks += 1
+        if all(newcomer.replicas[one].applied for one in groups):
+            break
+    else:
+        pytest.fail("they did not arrive")
+    # Nobody has to wait for what the last one takes.
+    assert ticks >= stored * 2 // 3 // 100 - 10
+    # Nothing was asked for anew: no copy was taken for dead while it waited.
+    assert newcomer.pace.passed_bytes <= stored + 3 * 4_096

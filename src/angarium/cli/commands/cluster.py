@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from angarium.addresses import Address
+from angarium.cli.complaints import Refusal
 from angarium.cli.dashboard import Dashboard
+from angarium.cli.grammar.quantities import NO_LIMIT
 from angarium.cli.output import print_json, print_table
 from angarium.cli.overview import Overview, Seen, overview
 from angarium.cli.own_name import own_name
@@ -74,8 +76,15 @@ def add(options: Namespace) -> int:
 def drain(options: Namespace) -> int:
     """Move everything away from a node, or let it have replicas again."""
 
+    if options.undo and options.throttle is not None:
+        raise Refusal("--undo moves nothing: --throttle does not go with it")
+
     async def work(client: Client, chosen: Choices) -> int:
         node = NodeId(options.node)
+        if options.throttle is not None:
+            # First, so that the first copy has it: the pace is that of the run.
+            throttle = 0 if options.throttle == NO_LIMIT else options.throttle
+            await client.rebalance(bytes_per_s=throttle)
         await client.drain_node(node, draining=not options.undo)
         left = await _replicas_of(client, node)
         stuck = "" if options.undo or not left else await _stuck(client, node)

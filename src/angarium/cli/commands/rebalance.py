@@ -107,14 +107,17 @@ def headline(info: BalanceInfo) -> str:
     left = f"{_counted(info.moves_left)} left, {shown_size(info.bytes_left)} to copy"
     if not info.is_running:
         begin = f"`{own_name()} cluster rebalance` begins{' now' if info.is_due else ''}"
-        back = f", {under_way} on the way" if under_way else ""
+        back = f", {under_way} on the way{_time(info)}" if under_way else ""
         if info.is_due:
             auto = ", and it does by itself when all nodes have been there for a while"
         return f"Nothing is being rebalanced: {left}{back}; {begin}{auto}."
     pace = f", at {shown_size(info.bytes_per_s)}/s at most" if info.bytes_per_s else ""
-    time = "" if info.time_left_ms is None else f", about {shown_age(info.time_left_ms)}"
     who = "Rebalancing by itself" if info.is_by_itself else "Rebalancing"
-    return f"{who}: {left}, {under_way} under way{pace}{time}{auto}."
+    return f"{who}: {left}, {under_way} under way{pace}{_time(info)}{auto}."
+
+
+def _time(info: BalanceInfo) -> str:
+    return "" if info.time_left_ms is None else f", about {shown_age(info.time_left_ms)}"
 
 
 def _counted(moves: int) -> str:

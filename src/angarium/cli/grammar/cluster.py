@@ -82,6 +82,13 @@ def add(words: Words) -> None:
         action="store_true",
         help="wait until it holds no replicas, or until they cannot move",
     )
+    drain.add_argument(
+        "--throttle",
+        type=size_bytes,
+        metavar="BYTES/S",
+        help="rebalance beside it, and let all copies together take so much in a second, as 20MB;"
+        " at least 64KiB, or none (default: what each node finds that it can spare)",
+    )
 
     remove = family.add("remove", "remove a node that holds no replicas", run="cluster:remove")
     remove.add_argument("node", metavar="NODE", type=positive)
@@ -99,8 +106,8 @@ def add(words: Words) -> None:
         "--throttle",
         type=size_bytes,
         metavar="BYTES/S",
-        help="what all copies together may take in a second, as 20MB; at least 64KiB, or none"
-        " (default: as before while one goes on, else no limit)",
+        help="what all moves together, drains too, may take in a second, as 20MB; at least 64KiB,"
+        " or none (default: as before while one goes on, else no limit)",
     )
     rebalance.add_argument(
         "--watch", action="store_true", help="show how far it is until it is done"

@@ -124,6 +124,18 @@ def changed(balance: Balance, nodes: Nodes, time: Micros) -> Balance:
     return msgspec.structs.replace(balance, changed_at=Micros(max(time, balance.changed_at + 1)))
 
 
+def is_paced(balance: Balance, partition: Partition, nodes: Nodes) -> bool:
+    """Tell whether the pace of a run counts for what a partition copies.
+
+    One that somebody has chosen counts for every move while the run goes on. That of a run which
+    began by itself does not hold up those that somebody waits for, as drains. What makes a lost
+    replica good is no move.
+    """
+    if balance.is_running and not balance.is_by_itself:
+        return bool(partition.target)
+    return is_optional(partition, nodes)
+
+
 def is_optional(partition: Partition, nodes: Nodes) -> bool:
     """Tell whether a partition moves only to make nodes more even.
 

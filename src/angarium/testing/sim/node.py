@@ -221,6 +221,7 @@ class SimNode:
             jitter=self.rng.randrange,
             listener=self._hearing,
         )
+        host.pace.bytes_per_tick = self.world.settings.copy_bytes_per_tick
         self.renewed = dict(host.own_ids.renewed)  # as it tells the catalog at every start
         return host
 

@@ -101,6 +101,13 @@ HOLDING = 8 * MILLISECOND
 for how long."""
 
 
+SHARE_PACED = 0.5
+PACED_FROM = 340_000
+PACED_BYTES = 600
+"""Runs in which nodes hold copies back, from which seed on, and what may pass in a tick: less than
+a chunk."""
+
+
 def small_host() -> HostConfig:
     """Return settings under which a short run meets every rare event: rolls, snapshots, copies."""
     return HostConfig(
@@ -164,6 +171,8 @@ class Settings:
     """How long a leader waits for more publishes to go into the same entry."""
     holding_micros: int = 0
     """How long a leader waits for more EVENTUAL entries to send with those it has."""
+    copy_bytes_per_tick: int | None = None
+    """What copies may take of a node in a tick; None: whatever comes."""
     faults_min: int = 10
     """Faults that strike while operations are in flight, at least, before the run ends."""
     wan: Wan | None = None
@@ -200,6 +209,8 @@ def drawn_settings(seed: int) -> Settings:
     )
     if seed >= HOLDING_FROM and random.Random(seed ^ 0x401D).random() < SHARE_HOLDING:
         settings = replace(settings, holding_micros=HOLDING)
+    if seed >= PACED_FROM and random.Random(seed ^ 0x9ACE).random() < SHARE_PACED:
+        settings = replace(settings, copy_bytes_per_tick=PACED_BYTES)
     if seed >= STAGING_FROM and random.Random(seed ^ 0x57A9E).random() < SHARE_STAGING:
         settings = with_staging(settings)
     if seed >= REBALANCED_FROM and random.Random(seed ^ 0xBA1A).random() < SHARE_REBALANCED:
