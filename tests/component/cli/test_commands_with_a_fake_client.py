@@ -361,6 +361,14 @@ def test_nodes_are_drained_removed_and_handed_to(cluster: FakeCluster, shell: Sh
     ]
 
 
+def test_a_leader_that_is_not_the_preferred_one_is_said_to_be_one_for_the_moment(
+    cluster: FakeCluster, shell: Shell
+) -> None:
+    shell("topic", "create", "t")
+    assert "node 1 is its preferred leader" in shell("cluster", "transfer", "t", "0", "2")
+    assert "for the moment" not in shell("cluster", "transfer", "t", "0", "1")
+
+
 def test_a_lost_majority_is_told_with_what_to_do(cluster: FakeCluster, shell: Shell) -> None:
     cluster.failure = NotLeader("the catalog has 1 of 3 voters: …; missing: node 2, node 3")
     shell("cluster", "remove", "2", status=5)

@@ -141,9 +141,23 @@ def transfer(options: Namespace) -> int:
             )
         else:
             print(f"node {options.node} was asked to lead {options.topic}/{options.partition}")
+            if note := await _for_how_long(client, options):
+                print(note)
         return 0
 
     return talk(options, work)
+
+
+async def _for_how_long(client: Client, options: Namespace) -> str:
+    """Say how long a leader stays that is not the preferred one; empty if it is."""
+    topic = await client.describe_topic(options.topic)
+    preferred = topic.partitions[options.partition].replicas[0]
+    if topic.config.leaders_follow or preferred == options.node:
+        return ""
+    return (
+        f"for the moment: node {preferred} is its preferred leader, and takes it back when it has"
+        " been able to for two seconds"
+    )
 
 
 def raise_level(options: Namespace) -> int:
