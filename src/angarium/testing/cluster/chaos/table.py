@@ -11,6 +11,7 @@ from angarium.testing.cluster.chaos.addresses import every_address_changed
 from angarium.testing.cluster.chaos.clocks import clock_ahead
 from angarium.testing.cluster.chaos.groups import groups
 from angarium.testing.cluster.chaos.leaders import kills, live_kills, parts, pauses
+from angarium.testing.cluster.chaos.membership import joins_and_removals
 from angarium.testing.cluster.chaos.nodes import (
     many_partitions,
     replaced_when_idle,
@@ -41,6 +42,7 @@ FAULTS: Final[Mapping[str, Sequence[Callable[[Ground], Awaitable[Line]]]]] = {
     "twice": [same_folder_twice],
     "rolled-back": [rolled_back],
     "moved": [every_address_changed],
+    "joins": [joins_and_removals],
     "many": [many_partitions],
     "dead": [throughput_with_one_dead],
     "groups": [partial(groups, kind=GroupKind.QUEUE), partial(groups, kind=GroupKind.STREAM)],
