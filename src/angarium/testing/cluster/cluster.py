@@ -427,7 +427,8 @@ class ProcessCluster:
         return node
 
     def _prepared(self, data: Path | None, advertised_port: int | None) -> NodeProcess:
-        name = string.ascii_lowercase[len(self._made)]
+        turn, letter = divmod(len(self._made), len(string.ascii_lowercase))
+        name = string.ascii_lowercase[letter] + (str(turn + 1) if turn else "")
         node = NodeProcess(
             name=name,
             folder=self._folder,
