@@ -62,6 +62,7 @@ class Part(IntEnum):
     QUOTAS = 32
     JOIN_TOKENS = 33
     RECOVERIES = 50
+    PREDECESSORS = 51
     END = 255
 
 

@@ -31,6 +31,7 @@ from angarium.machine.catalog.commands import (
     BalanceChoose,
     BalanceEnd,
     CatalogCommand,
+    ClusterRecover,
     Fenced,
     Form,
     JoinTokenDelete,
@@ -56,6 +57,7 @@ from angarium.machine.catalog.commands import (
 )
 from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.machine import CatalogMachine
+from angarium.machine.catalog.predecessors import Predecessor
 from angarium.machine.catalog.recoveries import RECOVERY_LEVEL, Recovery
 from angarium.machine.catalog.topics import name_fault
 from angarium.machine.catalog.values import (
@@ -90,6 +92,7 @@ __all__ = [
     "CatalogMachine",
     "CatalogOutcome",
     "Cleanup",
+    "ClusterRecover",
     "Fenced",
     "Form",
     "Formed",
@@ -113,6 +116,7 @@ __all__ = [
     "NodeRemove",
     "Partition",
     "PartitionRecover",
+    "Predecessor",
     "ProducerBlock",
     "ProducerClose",
     "ProducerOpen",

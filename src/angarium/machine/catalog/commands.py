@@ -10,10 +10,12 @@ import msgspec
 from angarium.ids import (
     Epoch,
     Incarnation,
+    Index,
     Micros,
     NodeId,
     RaftGroupId,
     ReplicaId,
+    Term,
     TopicId,
 )
 from angarium.machine.catalog.access_commands import (
@@ -68,6 +70,7 @@ class CatalogKind(IntEnum):
     BALANCE_CHOOSE = 112
     FENCED = 125
     PARTITION_RECOVER = 130
+    CLUSTER_RECOVER = 131
 
 
 class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -258,6 +261,22 @@ class PartitionRecover(_Command, frozen=True, kw_only=True, array_like=True):
     """How often it was recovered before, as far as is known: only the first of two does it."""
 
 
+class ClusterRecover(_Command, frozen=True, kw_only=True, array_like=True):
+    """Let what is left of a cluster go on under another id: the catalog's majority is lost."""
+
+    cluster: str
+    """Its id from now on."""
+    previous: str
+    """The id that whoever comes back of the lost ones still has."""
+    node: NodeId
+    """Whose catalog it goes on with."""
+    last_term: Term
+    last_index: Index
+    """Where that ended."""
+    by: str = ""
+    """Who confirmed it there, as the operating system calls them."""
+
+
 class Fenced(_Command, frozen=True, kw_only=True, array_like=True):
     """A partition has the fence of its topic's last layout: no older one is heeded there."""
 
@@ -287,6 +306,7 @@ PlainCommand: TypeAlias = (
     | BalanceEnd
     | BalanceChoose
     | PartitionRecover
+    | ClusterRecover
     | Fenced
 )
 """All but those about users, roles, grants, tokens and quotas, which have tables of their own."""
@@ -325,6 +345,7 @@ _KINDS: Final[dict[type[Any], CatalogKind]] = {
     BalanceEnd: CatalogKind.BALANCE_END,
     BalanceChoose: CatalogKind.BALANCE_CHOOSE,
     PartitionRecover: CatalogKind.PARTITION_RECOVER,
+    ClusterRecover: CatalogKind.CLUSTER_RECOVER,
     Fenced: CatalogKind.FENCED,
 }
 _FORMS: Final[Forms[CatalogCommand]] = Forms(_KINDS)

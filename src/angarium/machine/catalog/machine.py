@@ -20,6 +20,7 @@ from angarium.machine.catalog.balance import Balance, begun, changed, chosen, en
 from angarium.machine.catalog.commands import CatalogCommand, decode
 from angarium.machine.catalog.join_tokens import JoinTokens
 from angarium.machine.catalog.nodes import Nodes
+from angarium.machine.catalog.predecessors import Predecessors
 from angarium.machine.catalog.recoveries import Recoveries
 from angarium.machine.catalog.state import catalog_frames, read_catalog
 from angarium.machine.catalog.topics import KEYED_ORDER_LEVEL, Topics
@@ -72,6 +73,7 @@ class CatalogMachine:
         self.join_tokens = JoinTokens()
         self.balance = Balance()
         self.recoveries = Recoveries()
+        self.predecessors = Predecessors()
         self.named: dict[str, NamedProducer] = {}
         self.names_of_producers: dict[int, str] = {}
         """By id; what `named` says, the other way round."""
@@ -198,6 +200,7 @@ class CatalogMachine:
             | commands.BalanceBegin
             | commands.BalanceEnd
             | commands.BalanceChoose
+            | commands.ClusterRecover
         ),
     ) -> CatalogOutcome:
         outcome: CatalogOutcome
@@ -220,6 +223,8 @@ class CatalogMachine:
                 outcome = self.join_tokens.join(command, self.nodes)
             case commands.BalanceBegin() | commands.BalanceEnd() | commands.BalanceChoose():
                 outcome = self._balance(command)
+            case commands.ClusterRecover():
+                outcome = self.predecessors.recover(command, self)
             case _:
                 assert_never(command)
         return outcome
@@ -262,7 +267,7 @@ class CatalogMachine:
 
     def _open_producer(self, name: str) -> CatalogOutcome:
         known = self.named.get(name)
-        epoch = Epoch(0 if known is None else known.epoch + 1)
+        epoch = Epoch(0) if known is None else self.predecessors.next_epoch(known.epoch)
         named = self._name_producer(name, epoch, base=0)
         return named if isinstance(named, Refused) else ProducerOpened(named.id, named.epoch)
 
@@ -272,7 +277,8 @@ class CatalogMachine:
         if known is None:
             named = self._name_producer(command.name, Epoch(0), base=command.base)
         elif known.epoch == command.replaces:
-            named = self._name_producer(command.name, Epoch(known.epoch + 1), base=command.base)
+            epoch = self.predecessors.next_epoch(known.epoch)
+            named = self._name_producer(command.name, epoch, base=command.base)
         else:
             named = known
         if isinstance(named, Refused):
@@ -313,7 +319,7 @@ class CatalogMachine:
 def _nodes_touched(command: CatalogCommand, outcome: CatalogOutcome) -> tuple[NodeId, ...]:
     if isinstance(outcome, NodeRegistered):
         return (outcome.node,)
-    if isinstance(command, commands.NodeDrain | commands.NodeRemove):
+    if isinstance(command, commands.NodeDrain | commands.NodeRemove | commands.ClusterRecover):
         return (command.node,)
     return ()
 

@@ -63,7 +63,8 @@ class Nodes:
             labels=command.labels,
             level_min=command.level_min,
             level_max=command.level_max,
-            draining=old.draining if old is not None else False,
+            # Who is back after a recovery without it gets replicas again.
+            draining=old is not None and old.draining and not old.gone,
             renewed=_renewed(command, old),
         )
         return NodeRegistered(node_id)
@@ -78,9 +79,9 @@ class Nodes:
         node = self.by_id.get(command.node)
         if node is None:
             return refused(NotFound, f"there is no node {command.node}")
-        if node.draining == command.draining:
+        if node.draining == command.draining and not node.gone:
             return Done(changed=False)
-        self.by_id[node.id] = msgspec.structs.replace(node, draining=command.draining)
+        self.by_id[node.id] = msgspec.structs.replace(node, draining=command.draining, gone=False)
         return Done()
 
     def remove(self, command: NodeRemove, loads: Loads) -> Done | Refused:

@@ -18,6 +18,7 @@ from angarium.machine.catalog.access_values import (
 from angarium.machine.catalog.balance import Balance
 from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.placement import Loads
+from angarium.machine.catalog.predecessors import Predecessor
 from angarium.machine.catalog.recoveries import Recovery
 from angarium.machine.catalog.values import NamedProducer, Node, Partition, Topic
 from angarium.machine.snapshots import (
@@ -56,6 +57,7 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     access_version: int = 0
     next_join_token: int = 1
     balance: Balance = Balance()
+    epoch_floor: int = 0
 
 
 _header: Final = msgspec.msgpack.Decoder(_Header)
@@ -69,6 +71,7 @@ _join_tokens: Final = msgspec.msgpack.Decoder(list[JoinTokenRow])
 _tokens: Final = msgspec.msgpack.Decoder(list[TokenRow])
 _quotas: Final = msgspec.msgpack.Decoder(list[QuotaRow])
 _recoveries: Final = msgspec.msgpack.Decoder(list[Recovery])
+_predecessors: Final = msgspec.msgpack.Decoder(list[Predecessor])
 _named: Final = msgspec.msgpack.Decoder(list[tuple[str, NamedProducer]])
 
 
@@ -94,6 +97,7 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         access_version=access.version,
         next_join_token=machine.join_tokens.next_id,
         balance=machine.balance,
+        epoch_floor=machine.predecessors.epoch_floor,
     )
     # Flat copies; the rows are immutable.
     tables = (
@@ -109,6 +113,7 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         (Part.QUOTAS, list(access.quotas.rows.values())),
         (Part.JOIN_TOKENS, list(machine.join_tokens.by_digest.values())),
         (Part.RECOVERIES, list(machine.recoveries.by_group.values())),
+        (Part.PREDECESSORS, list(machine.predecessors.rows)),
     )
 
     def written() -> Iterator[bytes]:
@@ -146,13 +151,21 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
         elif part is Part.JOIN_TOKENS:
             issued = decoded(_join_tokens, payload)
             machine.join_tokens.by_digest.update((row.digest, row) for row in issued)
-        elif part is Part.RECOVERIES:
-            recovered = decoded(_recoveries, payload)
-            machine.recoveries.by_group.update((row.group, row) for row in recovered)
+        elif part in (Part.RECOVERIES, Part.PREDECESSORS):
+            _read_losses(machine, part, payload)
         elif part is not Part.END:
             raise CorruptData(f"{part.name} is no part of a catalog")
     topics.by_name.update((topic.name, topic.id) for topic in topics.by_id.values())
     topics.loads = Loads(topics.partitions.values())
+
+
+def _read_losses(machine: CatalogMachine, part: Part, payload: Buffer) -> None:
+    if part is Part.RECOVERIES:
+        recovered = decoded(_recoveries, payload)
+        machine.recoveries.by_group.update((row.group, row) for row in recovered)
+    else:
+        predecessors = decoded(_predecessors, payload)
+        machine.predecessors.rows.extend(predecessors)
 
 
 def _read_access(access: AccessTables, part: Part, payload: Buffer) -> None:
@@ -183,4 +196,5 @@ def _read_header(machine: CatalogMachine, header: _Header) -> None:
     machine.access.version = Index(header.access_version)
     machine.join_tokens.next_id = header.next_join_token
     machine.balance = header.balance
+    machine.predecessors.epoch_floor = header.epoch_floor
     machine.next_producer, machine.next_named = header.next_producer, header.next_named

@@ -51,6 +51,9 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     """It gets no new replicas, and those it has are to be moved away."""
     renewed: tuple[tuple[RaftGroupId, Incarnation], ...] = ()
     """Groups whose replica was lost to damage there, and under which incarnation it came back."""
+    gone: bool = False
+    """It has not been heard of since its cluster was recovered without it. It counts as draining
+    until it registers again."""
 
     def replica_in(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node is in a group."""
