@@ -95,10 +95,20 @@ class Pool:
         finally:
             del self._dialling[address]
         self._refused.pop(address, None)
-        self.cluster = self.cluster or connection.peer.hello.cluster
+        self._note_cluster(connection)
         self._open = {where: one for where, one in self._open.items() if one.is_open}
         self._open[address] = connection
         return connection
+
+    def _note_cluster(self, connection: Connection) -> None:
+        """Keep to the cluster of the first node, and to what becomes of it if it is recovered."""
+        theirs = connection.peer.hello
+        if not self.cluster or self.cluster in theirs.predecessors:
+            self.cluster = theirs.cluster
+            for one in self._open.values():
+                if one.peer.hello.cluster not in ("", theirs.cluster):
+                    # A node of what the cluster was: what it says does not count any more.
+                    one.fail(Unreachable("the cluster was recovered without this node"))
 
     async def _prove(self, connection: Connection) -> None:
         try:

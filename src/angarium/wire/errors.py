@@ -18,6 +18,7 @@ from angarium.errors import (
 
 __all__ = [
     "CertificateRefused",
+    "ClusterSucceeded",
     "ConnectionLost",
     "DeadlineExceeded",
     "FrameTooLarge",
@@ -84,6 +85,17 @@ class WrongCluster(HandshakeRefused):
     """The two sides belong to different clusters."""
 
     code = "WRONG_CLUSTER"
+
+
+class ClusterSucceeded(WrongCluster):
+    """The cluster went on under another id, without the node that is refused; it must end."""
+
+    code = "CLUSTER_SUCCEEDED"
+
+    def __init__(self, message: str, *, former: str = "") -> None:
+        super().__init__(message)
+        self.former = former
+        """The id that the refused one still has: both sides read this."""
 
 
 class WrongNode(HandshakeRefused):

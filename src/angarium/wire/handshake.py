@@ -21,6 +21,7 @@ import msgspec
 import angarium
 from angarium.errors import InvalidArgument
 from angarium.wire.errors import (
+    ClusterSucceeded,
     HandshakeRefused,
     StillJoining,
     VersionMismatch,
@@ -39,6 +40,9 @@ MAGIC: Final = int.from_bytes(b"ANGARIUM", "little")
 
 AUTH_BYTES_MAX: Final = 16 * 1024
 """Longer credentials are refused as a malformed handshake."""
+
+PREDECESSORS_MAX: Final = 64
+"""Ids of predecessors in a greeting; a longer list is refused as malformed."""
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 _FrameBytes = Annotated[int, msgspec.Meta(ge=FRAME_BYTES_LEAST, lt=1 << 32)]
@@ -64,6 +68,10 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     cluster: _Name = ""
     """The cluster's id; empty for who does not know or belong to one yet."""
+    predecessors: Annotated[dict[_Name, _Name], msgspec.Meta(max_length=PREDECESSORS_MAX)] = {}
+    """Ids that the cluster had before it was recovered, and by what their nodes follow it, where
+    they still can. Whoever has one of them is a client that goes on, or a node that the cluster
+    went on without."""
     node: _Natural = 0
     """The node's id; 0 for a client."""
     incarnation: _Natural = 0
@@ -182,6 +190,19 @@ def completed(hello: Hello, limits: WireLimits) -> Hello:
 def _check_cluster(ours: Hello, theirs: Hello) -> None:
     # An empty id is somebody who belongs nowhere yet: a client, or a node about to be invited.
     if ours.cluster and theirs.cluster and ours.cluster != theirs.cluster:
+        for former, later in ((ours, theirs), (theirs, ours)):
+            if former.cluster not in later.predecessors:
+                continue
+            if former.role is Role.CLIENT:
+                return  # it talks to the same cluster as before
+            follow = later.predecessors[former.cluster]
+            along = f", or, to keep its data, --follow {follow}" if follow else ""
+            raise ClusterSucceeded(
+                f"the cluster {former.cluster} was recovered as {later.cluster}, without "
+                f"{_name_of(former)}: start that node with an empty data folder{along} "
+                "(docs/guides/lost-majority.md)",
+                former=former.cluster,
+            )
         raise WrongCluster(
             f"{_name_of(ours)} belongs to cluster {ours.cluster}, {_name_of(theirs)} to "
             f"{theirs.cluster}; correct the address, or give the node an empty data directory if "
