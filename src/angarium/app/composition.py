@@ -15,6 +15,7 @@ from angarium.app.audit_settings import AuditSettings
 from angarium.app.facts import NodeFacts
 from angarium.app.invitations import Invitations, join_token_in
 from angarium.app.processes import is_new
+from angarium.app.recovered_catalog import RecoveryRecord
 from angarium.app.security_settings import SecuritySettings
 from angarium.app.seeds import Seeds
 from angarium.app.settings import DOOR_PORTS
@@ -264,6 +265,7 @@ class NodePart:
         )
         self.node.background.append(administrators.run)
         self.node.readiness.sources.append(administrators.reasons)
+        self.node.background.append(RecoveryRecord(self.node, self.audit).run)
         self.node.background.append(Invitations(self.access, config.data_directory).run)
         self.node.background.append(Seeds(self.node).run)
         self.watch = None if config.tls is None else watch_of(config.tls)

@@ -1,13 +1,16 @@
 """Who a data directory belongs to: cluster, node, and the incarnation of the data.
 
-The identity is written once, before anything else, and never changed. It is what stops a node
-from coming back with somebody else's data, or without its own: a replica that has lost its log
-must not vote as if it had never voted. So an identity that is missing or damaged while there is
-data beside it is an error for an operator; only an empty directory may be given a new one.
+The identity is written once, before anything else, and changed by nobody but who goes on after the
+catalog's majority was lost for good (`successions`): then the cluster is another one. It is what
+stops a node from coming back with somebody else's data, or without its own: a replica that has lost
+its log must not vote as if it had never voted. So an identity that is missing or damaged while
+there is data beside it is an error for an operator; only an empty directory may be given a new
+one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -85,6 +88,15 @@ def create(disk: Disk, identity: FolderIdentity) -> None:
         raise AlreadyExists("the data directory has an identity already")
     _check_empty(disk)
     replace_file(disk, IDENTITY_NAME, _written(identity))
+
+
+def change_cluster(disk: Disk, cluster_id: int) -> None:
+    """Belong to another cluster, durably, as the same node with the same data."""
+    known = load(disk)
+    assert known is not None, "nobody goes on with an empty folder"
+    if known.cluster_id != cluster_id:
+        changed = dataclasses.replace(known, cluster_id=cluster_id)
+        replace_file(disk, IDENTITY_NAME, _written(changed))
 
 
 def check(disk: Disk, expected: FolderIdentity) -> None:

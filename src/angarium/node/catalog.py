@@ -15,10 +15,11 @@ from angarium.errors import (
     NotLeader,
     OutcomeUnknown,
 )
-from angarium.ids import CATALOG_GROUP, Index, NodeId
+from angarium.ids import CATALOG_GROUP, Index, NodeId, Term
 from angarium.machine.catalog import (
     BALANCE_LEVEL,
     CatalogMachine,
+    ClusterRecover,
     Form,
     Labels,
     NodeJoin,
@@ -306,6 +307,7 @@ class NodeCatalog(CatalogView):
                     is_automatic=release.level_max >= BALANCE_LEVEL,
                 )
             )
+        await self._recover_cluster()
         await self.catch_up()
         self._became_current()
         known = self.machine.nodes.by_id.get(node.id)
@@ -315,6 +317,25 @@ class NodeCatalog(CatalogView):
             await node.rivals.look_at(dict(known.addresses).get("wire", ""))
         if known is None or _as_registered(known) != _as_registered(mine):
             await self.submit(mine)
+
+    async def _recover_cluster(self) -> None:
+        """Enter what the data folder says: the cluster goes on under another id, by this node."""
+        node = self._node
+        cluster, known = cluster_name(node.folder_identity), self.machine.cluster
+        if not known or known == cluster or node.leader_of(CATALOG_GROUP) != node.id:
+            return
+        found = await asyncio.to_thread(node.succession)
+        await self.submit(
+            ClusterRecover(
+                cluster=cluster,
+                previous=known,
+                node=node.id,
+                last_term=Term(0) if found is None else found.last_term,
+                last_index=Index(0) if found is None else found.alone_from,
+                by="" if found is None else found.by,
+            )
+        )
+        _log.warning("the cluster %s goes on as %s", known, cluster)
 
     def _became_current(self) -> None:
         if not self.is_current:

@@ -19,11 +19,18 @@ import msgspec
 from angarium.addresses import Address
 from angarium.discovery.lookout import Lookout
 from angarium.discovery.static import StaticDiscovery
-from angarium.errors import InvalidArgument, NewerRelease, NotFound, StorageError
+from angarium.errors import (
+    InvalidArgument,
+    NewerRelease,
+    NotFound,
+    PreconditionFailed,
+    StorageError,
+)
 from angarium.ids import CATALOG_GROUP, node_of, replica_id
-from angarium.log import folder_identity, rolled_back
+from angarium.log import folder_identity, rolled_back, successions
 from angarium.log.folder_lock import FolderInUse
 from angarium.log.os_disk import OsDisk
+from angarium.node import succession
 from angarium.node.admission import Admission
 from angarium.node.catalog import NodeCatalog
 from angarium.node.compaction import Compaction
@@ -56,7 +63,7 @@ from angarium.replica.peers import decode_peer_message
 from angarium.replica.scrutiny import Objection
 from angarium.security.tls import Door
 from angarium.wire import Hello, Role, Server, Unreachable
-from angarium.wire.errors import NodeIsAlive, NodeRemoved, RolledBack
+from angarium.wire.errors import ClusterSucceeded, NodeIsAlive, NodeRemoved, RolledBack
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
@@ -66,6 +73,7 @@ if TYPE_CHECKING:
     from angarium.ids import Micros, NodeId, RaftGroupId, ReplicaId
     from angarium.log.disk import DiskLock
     from angarium.log.folder_identity import FolderIdentity
+    from angarium.log.successions import Succession
     from angarium.node.config import NodeConfig
     from angarium.node.origins import Origins
     from angarium.replica.partition_replica import PartitionReplica
@@ -73,7 +81,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_FINAL = (NodeRemoved, NodeIsAlive, NewerRelease, RolledBack)
+_FINAL = (NodeRemoved, NodeIsAlive, NewerRelease, RolledBack, ClusterSucceeded)
 """What another node says that will not change: this node is no member of the cluster."""
 
 LOCK_PATIENCE_S = 2.0
@@ -207,6 +215,14 @@ class Node:
         """From which regions partitions that this node leads are published to."""
         return self._placement.following.origins
 
+    def succession(self) -> Succession | None:
+        """Return how this folder came to another cluster, if that is still noted. Blocks."""
+        return successions.load(self._disk)
+
+    def forget_succession(self) -> None:
+        """Forget that note: whoever has to know has been told. Blocks."""
+        successions.forget(self._disk)
+
     def now(self) -> Micros:
         """Return the time this node goes by: its clock's, as far as a majority believes it."""
         return self.time.now()
@@ -283,6 +299,7 @@ class Node:
         if self._server is None:
             await self.listen()
         if self._identity is not None:
+            self._check_not_left()
             self._check_not_rolled_back()
             self._open()
             self.host.await_catalog()
@@ -369,6 +386,21 @@ class Node:
                 )
             return lock
 
+    def _check_not_left(self) -> None:
+        """Raise why nobody may start on this folder: its cluster went on, or is about to."""
+        begun = successions.load(self._disk)
+        if begun is not None and not begun.is_done:
+            raise PreconditionFailed(
+                "the recovery of the catalog was begun on this folder and did not end: run "
+                f"`angarium cluster recover-catalog --data {self._disk.root}` again"
+            )
+        why = successions.left(self._disk)
+        if why is not None:
+            raise ClusterSucceeded(
+                f"{why}. The file {successions.LEFT_NAME} in the data folder says so: remove it "
+                "only if it was the other nodes that were wrong"
+            )
+
     def _check_not_rolled_back(self) -> None:
         """Raise `RolledBack` if the other nodes have refused this folder before."""
         why = rolled_back.noted(self._disk)
@@ -412,11 +444,25 @@ class Node:
             return
         if isinstance(error, NodeIsAlive):
             self.rivals.hear(error)
+        elif isinstance(error, ClusterSucceeded):
+            self.succeeded(error)
         elif isinstance(error, _FINAL):
             if isinstance(error, RolledBack):
                 with suppress(StorageError):  # a full disk must not keep it from ending
                     rolled_back.note(self._disk, str(error))
             self.fail(error)
+
+    def succeeded(self, error: ClusterSucceeded) -> None:
+        """Hear from one of this node's cluster that there is another one now, without this node.
+
+        Who says so was dialled, and has proved where that is asked for that it is a node.
+        """
+        # It is read on both sides: by who goes on, and by who has to end.
+        if error.former != cluster_name(self.folder_identity):
+            return
+        with suppress(StorageError):  # a full disk must not keep it from ending
+            successions.note_left(self._disk, str(error))
+        self.fail(error)
 
     def _become(self, identity: FolderIdentity, *, level: int) -> None:
         folder_identity.create(self._disk, identity)
@@ -456,6 +502,7 @@ class Node:
             hello = Hello(
                 role=role,
                 cluster=cluster_name(identity),
+                predecessors=self._predecessors,
                 node=identity.node_id,
                 incarnation=identity.incarnation,
                 process=self.process,
@@ -463,6 +510,11 @@ class Node:
                 address=msgspec.UNSET if self._server is None else self.addresses["wire"],
             )
         return self.config.release.introduced(hello)
+
+    @property
+    def _predecessors(self) -> dict[str, str]:
+        catalog = None if self._host is None else self._host.catalog
+        return {} if catalog is None else succession.invitations(catalog.catalog.machine)
 
     def _hello(self) -> Hello:
         return self.greeting(Role.PEER)

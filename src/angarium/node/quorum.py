@@ -30,6 +30,12 @@ TOPICS_NAMED_MAX: Final = 5
 """So many topics are named where many partitions lack the same nodes."""
 
 
+_LAST_RESORT: Final = (
+    ". If their disks are gone for good, `angarium cluster recover-catalog` goes on with what is "
+    "left (docs/guides/lost-majority.md)"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shortage:
     """What partitions have in common that lack the same nodes."""
@@ -37,6 +43,8 @@ class _Shortage:
     of_catalog: bool
     voters: int
     missing: tuple[NodeId, ...]
+    is_old: bool = False
+    """Of the catalog: whether they have been away for so long that they may be gone for good."""
 
 
 class Quorum:
@@ -129,8 +137,13 @@ class Quorum:
         lost_at = sorted(map(self._missing_since, missing))[len(voters) - majority]
         if self._clock() - lost_at < ELECTION_S_MAX:
             return None
+        of_catalog = group == CATALOG_GROUP
+        away_s = self._clock() - lost_at
         return _Shortage(
-            of_catalog=group == CATALOG_GROUP, voters=len(voters), missing=tuple(sorted(missing))
+            of_catalog=of_catalog,
+            voters=len(voters),
+            missing=tuple(sorted(missing)),
+            is_old=of_catalog and away_s >= self._node.config.recover_after_s,
         )
 
     def _told(self, shortage: _Shortage, groups: Sequence[RaftGroupId]) -> str:
@@ -149,6 +162,8 @@ class Quorum:
             f"{has}: {cannot} until {shortage.voters // 2 + 1} are there; "
             f"missing: {', '.join(map(self._called, shortage.missing))}"
         )
+        if shortage.is_old and shortage.voters > 1:
+            sentence += _LAST_RESORT
         if shortage.of_catalog and shortage.voters == 1:
             sentence += (
                 ", which alone has a vote. If its disk is gone, put its data folder back from a "

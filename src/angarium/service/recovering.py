@@ -37,7 +37,8 @@ GROUPS_TOLD_MAX: Final = 100
 
 CATALOG_LOST: Final = (
     "the catalog itself has no majority, and without it nothing may decide which replicas are void:"
-    " bring its voters back, or restore a backup into a new cluster (docs/guides/lost-majority.md)"
+    " bring its voters back, or, if their disks are gone for good, recover the catalog first, with"
+    " `angarium cluster recover-catalog` (docs/guides/lost-majority.md)"
 )
 
 

@@ -1,4 +1,4 @@
-"""`angarium cluster status | add | invite | drain | remove | rebalance | recover-partition | …`"""
+"""`angarium cluster status | add | invite | drain | remove | rebalance | recover-… | …`"""
 
 from __future__ import annotations
 
@@ -48,6 +48,21 @@ while a majority is there, or may still come back. See docs/guides/lost-majority
 
     angarium cluster recover-partition orders 2
     angarium cluster recover-partition orders 2 --confirm 1f0a93c7"""
+
+
+_CATALOG = """\
+The last resort when a majority of the catalog's voters is lost for good: in a cluster of three
+nodes whenever two are. It works on the data folder of a stopped node, which is the first of a
+cluster with another id then, with all that this folder has; partitions that lack a majority are
+recovered after it, with recover-partition. Without --confirm it changes nothing: it says what the
+folder has of the catalog, what may be lost, and a code that stands for exactly this.
+
+Where several nodes are left, run it on each of them, and go on with the one whose catalog ends last
+(--other lets this command compare). The others follow, with what that one says, and keep what they
+have of partitions. See docs/guides/lost-majority.md.
+
+    angarium cluster recover-catalog --data /var/lib/angarium
+    angarium cluster recover-catalog --data /var/lib/angarium --confirm 1f0a93c7"""
 
 
 def add(words: Words) -> None:
@@ -133,6 +148,31 @@ def add(words: Words) -> None:
     recover.add_argument("topic", metavar="TOPIC")
     recover.add_argument("partition", metavar="PARTITION", type=natural)
     recover.add_argument(
+        "--confirm", metavar="CODE", help="do it: the code that the same command gave without this"
+    )
+
+    catalog = family.add(
+        "recover-catalog",
+        "go on with what a stopped node has, when the catalog's majority is lost for good",
+        run="recover_catalog:run",
+        more=_CATALOG,
+        connects=False,
+    )
+    catalog.add_argument("--data", metavar="DIR", required=True, help="the node's data folder")
+    catalog.add_argument(
+        "--other",
+        metavar="END",
+        action="append",
+        default=[],
+        help="where the catalog of another survivor ends, as this command says there (7.1042); may"
+        " be repeated. Refused if that one has more",
+    )
+    catalog.add_argument(
+        "--follow",
+        metavar="CLUSTER",
+        help="follow a node that was recovered: what this command said there",
+    )
+    catalog.add_argument(
         "--confirm", metavar="CODE", help="do it: the code that the same command gave without this"
     )
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 
     from angarium.api.access import Action, Decision, Principal, Proof
+    from angarium.log.successions import Succession
     from angarium.service.audit.recording import Question
     from angarium.service.broker import Service
     from angarium.telemetry.exposition import Family
@@ -262,6 +264,28 @@ class Audit:
         await self.written(
             self.records.of_node(
                 AuditEvent.RECOVERY, what, kind=ResourceKind.USER, resource=name, details=why
+            )
+        )
+
+    async def catalog_recovered(self, found: Succession) -> None:
+        """Record that the cluster went on with this node's catalog, or that this node followed.
+
+        Raises `AuditUnwritable`.
+        """
+        what = "follow a recovered catalog" if found.follows else "recover the catalog"
+        told = {
+            "previous": found.previous,
+            "by": found.by,
+            "code": found.code,
+            **({} if found.follows else {"end": f"{found.last_term}.{found.alone_from}"}),
+        }
+        await self.written(
+            self.records.of_node(
+                AuditEvent.RECOVERY,
+                what,
+                kind=ResourceKind.CLUSTER,
+                resource=found.cluster,
+                details=said(json.dumps(told, separators=(",", ":"))),
             )
         )
 
