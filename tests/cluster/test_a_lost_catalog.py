@@ -11,7 +11,6 @@ from tests.cluster.command_line import angarium
 
 from angarium.client import Client
 from angarium.errors import AngariumError
-from angarium.ids import NodeId
 from angarium.testing.cluster import eventually
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.running import ClusterOf, Run
 
+    from angarium.ids import NodeId
     from angarium.testing.cluster import ProcessCluster
 
 QUICK = {"recover_after_s": 2}

@@ -103,7 +103,7 @@ class Pool:
     def _note_cluster(self, connection: Connection) -> None:
         """Keep to the cluster of the first node, and to what becomes of it if it is recovered."""
         theirs = connection.peer.hello
-        if not self.cluster or self.cluster in theirs.predecessors:
+        if not self.cluster or theirs.successor_of(self.cluster) is not None:
             self.cluster = theirs.cluster
             for one in self._open.values():
                 if one.peer.hello.cluster not in ("", theirs.cluster):

@@ -64,6 +64,7 @@ from angarium.replica.scrutiny import Objection
 from angarium.security.tls import Door
 from angarium.wire import Hello, Role, Server, Unreachable
 from angarium.wire.errors import ClusterSucceeded, NodeIsAlive, NodeRemoved, RolledBack
+from angarium.wire.handshake import SuccessorHello
 from angarium.wire.raft_codec import unpacked_messages
 
 if TYPE_CHECKING:
@@ -502,19 +503,17 @@ class Node:
             hello = Hello(
                 role=role,
                 cluster=cluster_name(identity),
-                predecessors=self._predecessors,
                 node=identity.node_id,
                 incarnation=identity.incarnation,
                 process=self.process,
                 log_end=msgspec.UNSET if self._host is None else self._host.wal.end,
                 address=msgspec.UNSET if self._server is None else self.addresses["wire"],
             )
+            catalog = None if self._host is None else self._host.catalog
+            told = {} if catalog is None else succession.invitations(catalog.catalog.machine)
+            if told:
+                hello = SuccessorHello(**msgspec.structs.asdict(hello), predecessors=told)
         return self.config.release.introduced(hello)
-
-    @property
-    def _predecessors(self) -> dict[str, str]:
-        catalog = None if self._host is None else self._host.catalog
-        return {} if catalog is None else succession.invitations(catalog.catalog.machine)
 
     def _hello(self) -> Hello:
         return self.greeting(Role.PEER)

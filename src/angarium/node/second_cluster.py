@@ -21,6 +21,7 @@ from angarium.node.greetings import DIAL_S_MAX
 from angarium.node.joining import cluster_name
 from angarium.wire import Role, dial
 from angarium.wire.errors import ClusterSucceeded
+from angarium.wire.handshake import SuccessorHello
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,10 +47,8 @@ class SecondCluster:
         """Hear that somebody of another cluster takes this node for one of theirs."""
         if hello.role in (Role.PEER, Role.PEER_BULK) and hello.node:
             self._hello, self._heard_at = hello, time.monotonic()
-            if (
-                self._node.is_open
-                and cluster_name(self._node.folder_identity) in hello.predecessors
-            ):
+            node = self._node
+            if isinstance(hello, SuccessorHello) and node.is_open:
                 self._look(hello)
 
     def _look(self, hello: Hello) -> None:
@@ -58,6 +57,8 @@ class SecondCluster:
         Anybody may greet; who is dialled has to prove that it is a node, where that is asked for.
         """
         config = self._node.config
+        if hello.successor_of(cluster_name(self._node.folder_identity)) is None:
+            return
         address = dialled(hello.address) if isinstance(hello.address, str) else None
         if address is None or (config.tls is None and not config.are_peers_trusted):
             return

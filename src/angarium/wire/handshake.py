@@ -68,10 +68,6 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     cluster: _Name = ""
     """The cluster's id; empty for who does not know or belong to one yet."""
-    predecessors: Annotated[dict[_Name, _Name], msgspec.Meta(max_length=PREDECESSORS_MAX)] = {}
-    """Ids that the cluster had before it was recovered, and by what their nodes follow it, where
-    they still can. Whoever has one of them is a client that goes on, or a node that the cluster
-    went on without."""
     node: _Natural = 0
     """The node's id; 0 for a client."""
     incarnation: _Natural = 0
@@ -101,9 +97,26 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     stream_window_bytes: _Window = 1
     """What its sender takes; the receiver keeps to it."""
 
+    def successor_of(self, cluster: str) -> str | None:
+        """Return by what nodes of a cluster that this one was follow; None if it never was it."""
+        del cluster
+        return None
+
     def __repr__(self) -> str:
         # Short, and without `auth`: it is printed where something went wrong.
         return f"Hello({_name_of(self)}, cluster {self.cluster!r})"
+
+
+class SuccessorHello(Hello, frozen=True, kw_only=True, tag=False):
+    """What a node says whose cluster was recovered; to whoever does not know it, it is the same."""
+
+    predecessors: Annotated[dict[_Name, _Name], msgspec.Meta(max_length=PREDECESSORS_MAX)] = {}
+    """Ids that the cluster had before, and by what their nodes follow it, where they still can.
+    Whoever has one of them is a client that goes on, or a node that the cluster went on without."""
+
+    def successor_of(self, cluster: str) -> str | None:
+        """Return by what nodes of a cluster that this one was follow; None if it never was it."""
+        return self.predecessors.get(cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +182,8 @@ def greeting_in(frame: Frame) -> Hello:
     if frame.kind != FrameKind.HELLO or frame.id != MAGIC:
         raise HandshakeRefused("the first frame is not a greeting; is this the wire port?")
     try:
-        return frame.read(Hello)
+        hello = frame.read(SuccessorHello)
+        return hello if hello.predecessors else frame.read(Hello)
     except InvalidArgument as error:
         raise HandshakeRefused(f"the greeting cannot be read: {error}") from None
 
@@ -191,11 +205,11 @@ def _check_cluster(ours: Hello, theirs: Hello) -> None:
     # An empty id is somebody who belongs nowhere yet: a client, or a node about to be invited.
     if ours.cluster and theirs.cluster and ours.cluster != theirs.cluster:
         for former, later in ((ours, theirs), (theirs, ours)):
-            if former.cluster not in later.predecessors:
+            follow = later.successor_of(former.cluster)
+            if follow is None:
                 continue
             if former.role is Role.CLIENT:
                 return  # it talks to the same cluster as before
-            follow = later.predecessors[former.cluster]
             along = f", or, to keep its data, --follow {follow}" if follow else ""
             raise ClusterSucceeded(
                 f"the cluster {former.cluster} was recovered as {later.cluster}, without "

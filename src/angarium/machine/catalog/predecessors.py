@@ -47,17 +47,17 @@ class Predecessor(msgspec.Struct, frozen=True, array_like=True):
     last_index: Index
     by: str
     """Who confirmed it, as the operating system of that node called them."""
+    epoch_floor: int
+    """No named producer gets a new epoch below since then: the lost ones may have issued it."""
 
 
 class Predecessors:
     """All that are remembered, the oldest first."""
 
-    __slots__ = ("epoch_floor", "rows")
+    __slots__ = ("rows",)
 
     def __init__(self) -> None:
         self.rows: list[Predecessor] = []
-        self.epoch_floor = 0
-        """No named producer gets a new epoch below: the lost ones may have issued it."""
 
     @property
     def clusters(self) -> tuple[str, ...]:
@@ -69,7 +69,11 @@ class Predecessors:
 
         Whoever has the last one that is known here goes on with it: what it sends again is known.
         """
-        return Epoch(max(epoch + 1, self.epoch_floor))
+        return Epoch(max(epoch + 1, self._epoch_floor))
+
+    @property
+    def _epoch_floor(self) -> int:
+        return self.rows[-1].epoch_floor if self.rows else 0
 
     def recover(self, command: ClusterRecover, machine: CatalogMachine) -> Done | Refused:
         """Be another cluster from here on."""
@@ -81,6 +85,7 @@ class Predecessors:
             return refused(InvalidArgument, "a cluster's id is too long or empty")
         if command.cluster in (machine.cluster, *self.clusters):
             return refused(InvalidArgument, f"{command.cluster} was this cluster's id before")
+        known_epoch = max((one.epoch for one in machine.named.values()), default=0)
         row = Predecessor(
             cluster=machine.cluster,
             recovered_at=command.time,
@@ -88,10 +93,11 @@ class Predecessors:
             last_term=command.last_term,
             last_index=command.last_index,
             by=command.by[:NAME_CHARACTERS_MAX],
+            epoch_floor=max(self._epoch_floor, known_epoch) + EPOCHS_LEAPT,
         )
         self.rows = [*self.rows, row][-PREDECESSORS_MAX:]
         machine.cluster = command.cluster
-        self._leap(machine)
+        _leap(machine)
         machine.join_tokens.by_digest = {}
         for one in list(machine.nodes.by_id.values()):
             if one.id != command.node and not one.draining:
@@ -101,12 +107,12 @@ class Predecessors:
         machine.nodes.level = max(machine.nodes.level, RECOVERY_LEVEL)
         return Done()
 
-    def _leap(self, machine: CatalogMachine) -> None:
-        machine.next_producer += PRODUCERS_LEAPT
-        machine.next_named += NAMED_LEAPT
-        machine.topics.next_topic += IDS_LEAPT
-        machine.topics.next_group += IDS_LEAPT
-        machine.access.next_grant += IDS_LEAPT
-        machine.join_tokens.next_id += IDS_LEAPT
-        known = max((one.epoch for one in machine.named.values()), default=0)
-        self.epoch_floor = max(self.epoch_floor, known) + EPOCHS_LEAPT
+
+def _leap(machine: CatalogMachine) -> None:
+    """Issue nothing that the lost ones may have issued."""
+    machine.next_producer += PRODUCERS_LEAPT
+    machine.next_named += NAMED_LEAPT
+    machine.topics.next_topic += IDS_LEAPT
+    machine.topics.next_group += IDS_LEAPT
+    machine.access.next_grant += IDS_LEAPT
+    machine.join_tokens.next_id += IDS_LEAPT

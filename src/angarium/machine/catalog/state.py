@@ -57,7 +57,6 @@ class _Header(msgspec.Struct, frozen=True, array_like=True):
     access_version: int = 0
     next_join_token: int = 1
     balance: Balance = Balance()
-    epoch_floor: int = 0
 
 
 _header: Final = msgspec.msgpack.Decoder(_Header)
@@ -97,7 +96,6 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         access_version=access.version,
         next_join_token=machine.join_tokens.next_id,
         balance=machine.balance,
-        epoch_floor=machine.predecessors.epoch_floor,
     )
     # Flat copies; the rows are immutable.
     tables = (
@@ -196,5 +194,4 @@ def _read_header(machine: CatalogMachine, header: _Header) -> None:
     machine.access.version = Index(header.access_version)
     machine.join_tokens.next_id = header.next_join_token
     machine.balance = header.balance
-    machine.predecessors.epoch_floor = header.epoch_floor
     machine.next_producer, machine.next_named = header.next_producer, header.next_named
