@@ -52,7 +52,7 @@ async def _run(folder: Path, server: str, *words: str, status: int | None = 0) -
 def test_what_the_guide_prints_brings_a_partition_back_whose_majority_is_lost(
     run: Run, cluster_of: ClusterOf, tmp_path: Path
 ) -> None:
-    look, confirm = _printed("lost-majority.md")
+    look, confirm, *_ = _printed("lost-majority.md")
     topic, partition = look[-2], int(look[-1])
     settings = {"recover_after_s": 2, "catalog_voters": 5}
 
@@ -84,6 +84,55 @@ def test_what_the_guide_prints_brings_a_partition_back_whose_majority_is_lost(
                 await _run(tmp_path, server, *confirm[:-1], code[1])
                 await client.publish(topic, b"after", partition=partition)
                 records = await client.fetch(topic, partition, 0, fresh=True)
+                assert len(records) == 21
+
+    run(scenario())
+
+
+def test_what_the_guide_prints_goes_on_when_the_catalog_is_lost(
+    run: Run, cluster_of: ClusterOf, tmp_path: Path
+) -> None:
+    _, _, look, confirm, follow = _printed("lost-majority.md")
+
+    async def offline(words: list[str], data: Path, *more: str, code: str = "") -> str:
+        """Run what is printed on a folder, with the code that was given there."""
+        at = words.index("--data") + 1
+        given = [*words[:at], str(data), *words[at + 1 :], *more]
+        if "--confirm" in given:
+            at = given.index("--confirm")
+            given[at + 1] = code
+            given = given if code else [*given[:at], *given[at + 2 :]]
+        return (await asyncio.to_thread(angarium, tmp_path, *given)).stdout
+
+    async def scenario() -> None:
+        async with cluster_of(3, settings={"recover_after_s": 2}) as cluster:
+            await cluster.create_topic("orders", partitions=1)
+            first, second, _ = cluster.ids
+            async with Client(cluster.nodes[first].address) as client:
+                for number in range(20):
+                    await client.publish("orders", b"%d" % number)
+                await cluster.settled(topics=["orders"])
+                for node in cluster.nodes.values():
+                    node.kill()
+                    node.wait()
+                data = cluster.nodes[first].data
+                code = CODE.search(await offline(look, data))
+                assert code is not None
+                done = await offline(confirm, data, code=code[1])
+                words = re.search(r"--follow (\S+)", done)
+                assert words is not None
+                other = cluster.nodes[second].data
+                following = [words[1] if one == "CLUSTER" else one for one in follow]
+                code = CODE.search(await offline(following, other))
+                assert code is not None
+                await offline(following, other, code=code[1])
+                cluster.restart(first)
+                cluster.restart(second)
+                await cluster.back(first)
+                await cluster.back(second)
+                # Two of its three replicas are there: the partition goes on by itself.
+                await client.publish("orders", b"after")
+                records = await client.fetch("orders", 0, 0, fresh=True)
                 assert len(records) == 21
 
     run(scenario())

@@ -9,11 +9,12 @@ from tests.simulation.bugs_in_the_log import older_snapshot_agreed_with
 from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import rebalanced, scripted
 
+from angarium.log import renewals, successions
 from angarium.log.halts import Halts
-from angarium.log.renewals import NEVER_ALONE
+from angarium.log.renewals import NEVER_ALONE, Renewal
 from angarium.machine.catalog import machine as catalog_machine
 from angarium.machine.catalog.topics import Topics
-from angarium.node import recovering, survivors
+from angarium.node import recovering, succession, survivors
 from angarium.node.balance import Calm, next_moves
 from angarium.node.balance import replicas as evening
 from angarium.node.balance.layout import Layout
@@ -25,11 +26,16 @@ from angarium.replica.replica import Replica
 from angarium.replica.roster import Roster
 from angarium.testing.sim import node as sim_node
 from angarium.testing.sim import operator, rebalancing
+from angarium.testing.sim import successions as sim_successions
+from angarium.wire import Role, handshake
+from angarium.wire.handshake import Peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from angarium.ids import Index, NodeId, RaftGroupId, ReplicaId
+    from angarium.log.disk import Disk
+    from angarium.log.successions import Succession
     from angarium.machine.catalog import Moving, Node, Partition, Reassign, Recovery
     from angarium.machine.catalog.nodes import Nodes
     from angarium.machine.outcomes import Done, Refused
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
     from angarium.node.recovering import Due
     from angarium.node.survivors import Survivor
     from angarium.raft import RaftNode
+    from angarium.testing.sim.node import SimNode
+    from angarium.wire import Hello
 
 
 @bug(seeds_max=5, run=scripted("replaced-one-by-one"))
@@ -162,6 +170,47 @@ def weakest_survivor_gone_on_with() -> Iterator[Replaced]:
         return min(left, key=lambda one: (one.last_term, one.last_index), default=None)
 
     yield Replaced(survivors, "best", best)
+
+
+@bug(seeds_max=20, run=scripted("lost-catalog"))
+def newer_catalog_passed_over() -> Iterator[Replaced]:
+    """A cluster goes on with any catalog that is left, and not with the one that ends last."""
+
+    def objection_to_going_on(*_: Any) -> str:
+        return ""
+
+    yield Replaced(succession, "objection_to_going_on", objection_to_going_on)
+
+
+@bug(seeds_max=10, run=scripted("lost-catalog"))
+def clients_go_back_to_the_former_cluster() -> Iterator[Replaced]:
+    """A client that has heard of the recovered cluster talks to nodes of the former one again."""
+
+    def negotiated(ours: Hello, theirs: Hello) -> Peer:
+        if Role.CLIENT in (ours.role, theirs.role):
+            return Peer(hello=theirs, version=1, features={})
+        return right(ours, theirs)
+
+    right = handshake.negotiated
+    yield Replaced(sim_successions, "negotiated", negotiated)
+
+
+@bug(seeds_max=40, run=scripted("lost-catalog"))
+def alone_before_the_cluster_is_another() -> Iterator[Replaced]:
+    """A node is its catalog's only voter under the old id, and starts before all is done."""
+
+    def steps(disk: Disk, wanted: Succession, group: RaftGroupId) -> Iterator[Callable[[], None]]:
+        renewal = Renewal(wanted.incarnation, wanted.alone_from)
+        yield lambda: renewals.save(disk, group, renewal)
+        yield lambda: None
+        yield from right(disk, wanted, group)
+
+    def is_startable(_: SimNode) -> bool:
+        return True
+
+    right = successions.steps
+    yield Replaced(successions, "steps", steps)
+    yield Replaced(sim_successions, "is_startable", is_startable)
 
 
 @bug(seeds_max=40, run=rebalanced)

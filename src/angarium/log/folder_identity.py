@@ -87,6 +87,11 @@ def create(disk: Disk, identity: FolderIdentity) -> None:
     if disk.exists(IDENTITY_NAME):
         raise AlreadyExists("the data directory has an identity already")
     _check_empty(disk)
+    put(disk, identity)
+
+
+def put(disk: Disk, identity: FolderIdentity) -> None:
+    """Write an identity, durably, whatever is there. Nobody does that but who must."""
     replace_file(disk, IDENTITY_NAME, _written(identity))
 
 
@@ -95,8 +100,7 @@ def change_cluster(disk: Disk, cluster_id: int) -> None:
     known = load(disk)
     assert known is not None, "nobody goes on with an empty folder"
     if known.cluster_id != cluster_id:
-        changed = dataclasses.replace(known, cluster_id=cluster_id)
-        replace_file(disk, IDENTITY_NAME, _written(changed))
+        put(disk, dataclasses.replace(known, cluster_id=cluster_id))
 
 
 def check(disk: Disk, expected: FolderIdentity) -> None:

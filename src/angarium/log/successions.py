@@ -19,7 +19,7 @@ import msgspec
 
 from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import CorruptData
-from angarium.ids import CATALOG_GROUP, Incarnation, Index, Term
+from angarium.ids import CATALOG_GROUP, Incarnation, Index, RaftGroupId, Term
 from angarium.log import folder_identity, level_mark, renewals
 from angarium.log.disk import replace_file
 from angarium.log.halts import Halts
@@ -37,7 +37,6 @@ LEFT_NAME: Final = "succeeded"
 """Says that the cluster went on without this folder."""
 
 _TITLE: Final = b"angarium succession 1\n"
-_CATALOG_FOLDER: Final = f"groups/{CATALOG_GROUP}"
 
 
 class Succession(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +85,16 @@ def begin(disk: Disk, succession: Succession) -> None:
     replace_file(disk, NAME, _written(msgspec.json.encode(succession)))
 
 
-def carry_out(disk: Disk, succession: Succession) -> None:
-    """Do what was begun; raises `StorageError`, after which it may be done again. Blocks."""
-    for step in steps(disk, succession):
+def carry_out(disk: Disk, succession: Succession, *, group: RaftGroupId = CATALOG_GROUP) -> None:
+    """Do what was begun; raises `StorageError`, after which it may be done again. Blocks.
+
+    The simulator has another group stand for the catalog.
+    """
+    for step in steps(disk, succession, group):
         step()
 
 
-def steps(disk: Disk, succession: Succession) -> Iterator[Callable[[], None]]:
+def steps(disk: Disk, succession: Succession, group: RaftGroupId) -> Iterator[Callable[[], None]]:
     """Return all that has to be done, in order. Each is durable when it returns."""
     identity = folder_identity.load(disk)
     assert identity is not None, "nobody goes on with an empty folder"
@@ -102,12 +104,12 @@ def steps(disk: Disk, succession: Succession) -> Iterator[Callable[[], None]]:
         yield lambda: level_mark.save(disk, succession.level)
     yield lambda: folder_identity.change_cluster(disk, int(succession.cluster, 16))
     renewal = Renewal(succession.incarnation, succession.alone_from)
-    yield lambda: renewals.save(disk, CATALOG_GROUP, renewal)
+    yield lambda: renewals.save(disk, group, renewal)
     if succession.follows:
         # Somebody else from here on, who votes nowhere: what it had of the catalog may go.
-        yield lambda: _drop_log(disk, incarnation)
-        yield lambda: _drop_files(disk)
-    yield lambda: renewals.forget_lost(disk, CATALOG_GROUP)
+        yield lambda: _drop_log(disk, incarnation, group)
+        yield lambda: _drop_files(disk, group)
+    yield lambda: renewals.forget_lost(disk, group)
     yield lambda: _remove(disk, LEFT_NAME)
     yield lambda: begin(disk, msgspec.structs.replace(succession, is_done=True))
 
@@ -128,21 +130,21 @@ def left(disk: Disk) -> str | None:
     return None if content is None else content.decode("utf-8", "replace").strip()
 
 
-def _drop_log(disk: Disk, incarnation: Incarnation) -> None:
+def _drop_log(disk: Disk, incarnation: Incarnation, group: RaftGroupId) -> None:
     wal = Wal.open(disk, incarnation=incarnation)
     try:
-        if CATALOG_GROUP in wal.groups:
-            wal.remove_group(CATALOG_GROUP)
+        if group in wal.groups:
+            wal.remove_group(group)
             wal.sync()
     finally:
         wal.close()
 
 
-def _drop_files(disk: Disk) -> None:
+def _drop_files(disk: Disk, group: RaftGroupId) -> None:
     # Behind the log: one that knows a group without files would report it as damaged.
-    SnapshotStore(disk).remove(CATALOG_GROUP)
-    Halts(disk).forget(CATALOG_GROUP)
-    disk.remove_folder(_CATALOG_FOLDER)
+    SnapshotStore(disk).remove(group)
+    Halts(disk).forget(group)
+    disk.remove_folder(f"groups/{group}")
 
 
 def _remove(disk: Disk, name: str) -> None:

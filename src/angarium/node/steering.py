@@ -49,8 +49,12 @@ def electors(nodes: Iterable[Node]) -> list[Node]:
 
 
 def catalog_voters(nodes: Iterable[Node], *, voters_max: int) -> list[Node]:
-    """Return the few nodes, of different hosts, that vote on the catalog; all others listen."""
-    ranked = electors(nodes)
+    """Return the few nodes, of different hosts, that vote on the catalog; all others listen.
+
+    Whoever has not been heard of since the cluster was recovered is not waited for: the catalog
+    would lack votes that nobody can give, and nobody could take the place of a lost node.
+    """
+    ranked = electors(one for one in nodes if not one.gone)
     return ranked[: voter_count(len(ranked), voters_max=voters_max)]
 
 

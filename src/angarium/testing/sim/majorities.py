@@ -31,7 +31,10 @@ from angarium.testing.sim.script import (
 )
 
 if TYPE_CHECKING:
-    from angarium.ids import Index
+    from collections.abc import Iterable
+
+    from angarium.ids import Index, ReplicaId
+    from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 
@@ -97,15 +100,15 @@ def _go_on(world: World, left: list[SimNode]) -> None:
     )
     # By hand, and not by the rule: what any of those that are left had must not be lost.
     best = max(seen, key=lambda one: (one.last_term, one.last_index))
-    _forgive(world, _end_of(world.nodes[best.node]), source.last_index)
+    void = world.operator.recoveries[GROUP].void
+    forgive(world, end_of(replica_on(world.nodes[best.node])), source.last_index, void)
     for node in left:
         node.hear_catalog()
     until(world, lambda: world.operator.leader(GROUP) is not None)
 
 
-def _end_of(node: SimNode) -> int:
+def end_of(replica: PartitionReplica) -> int:
     """Return where records end with all that is in a replica's log, committed or not."""
-    replica = replica_on(node)
     whole = PartitionMachine()
     whole.restore(replica.partition.machine.snapshot())
     for entry in replica.unapplied():
@@ -114,7 +117,7 @@ def _end_of(node: SimNode) -> int:
     return whole.next_offset
 
 
-def _forgive(world: World, end: int, last: Index) -> None:
+def forgive(world: World, end: int, last: Index, void: Iterable[ReplicaId]) -> None:
     """Tell the checkers that nothing has to be kept of what came behind `end` so far."""
     history = world.history
     for publish in history.publishes:
@@ -126,7 +129,7 @@ def _forgive(world: World, end: int, last: Index) -> None:
         fetch.end = None if fetch.end is None or fetch.end > end else fetch.end
     history.high_waters = [one for one in history.high_waters if one.end <= end]
     world.forget_seen(GROUP, end)
-    world.watch.forgive(GROUP, last, world.operator.recoveries[GROUP].void)
+    world.watch.forgive(GROUP, last, void)
 
 
 def _seen(node: SimNode) -> Survivor:

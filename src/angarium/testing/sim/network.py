@@ -39,6 +39,7 @@ class Network:
         "_random",
         "_scheduler",
         "_ways",
+        "gate",
         "lost",
         "regions",
         "repeated",
@@ -62,6 +63,8 @@ class Network:
         self.regions: dict[str, str] = {}
         """Where each end is, in a run with several regions."""
         self.weather = Weather()
+        self.gate: Callable[[str, str], bool] | None = None
+        """Tells whether two ends that can reach each other talk to each other."""
         self.lost = 0
         self.repeated = 0
 
@@ -113,6 +116,8 @@ class Network:
 
     def is_open(self, one: str, other: str) -> bool:
         """Tell whether nothing is cut between two ends, in either direction."""
+        if self.gate is not None and not self.gate(one, other):
+            return False
         return (one, other) not in self._cuts and (other, one) not in self._cuts
 
     def heal(self) -> None:
@@ -123,5 +128,7 @@ class Network:
         # A cut made while the message was under way swallows it as well.
         if self._cuts and (source, target) in self._cuts:
             self.lost += 1
+            return
+        if self.gate is not None and not self.gate(source, target):
             return
         self._deliver(target, payload)

@@ -211,6 +211,11 @@ class SimNode:
         for action, arguments in backlog:
             action(*arguments)
 
+    def opened(self) -> Host:
+        """Return the replicas on the disk of a machine that is off; nobody drives them."""
+        assert self.host is None
+        return self._open()
+
     def _open(self) -> Host:
         self._hearing = _Hearing(self)
         host = Host(

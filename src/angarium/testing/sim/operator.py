@@ -18,6 +18,8 @@ from angarium.node.steering import in_sync, lacks_little, needs_steering, next_c
 from angarium.testing.sim.clock import MILLISECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.ids import Incarnation, RaftGroupId, ReplicaId
     from angarium.machine.catalog import Recovery
     from angarium.replica.partition_replica import PartitionReplica
@@ -44,6 +46,9 @@ class Operator:
         self.recoveries: dict[RaftGroupId, Recovery] = {}
         """Groups that went on with one replica."""
 
+        self.is_member: Callable[[SimNode], bool] = lambda _: True
+        """Tells whether a node is one of this cluster, where there is another one."""
+
     def start(self) -> None:
         """Begin to look after the groups."""
         for node in self.world.nodes.values():
@@ -54,7 +59,7 @@ class Operator:
         """Return the replica that leads `group` with the highest term, if any does."""
         best: PartitionReplica | None = None
         for node in self.world.nodes.values():
-            if node.host is None or node.is_paused:
+            if node.host is None or node.is_paused or not self.is_member(node):
                 continue
             replica = node.host.replicas.get(group)
             if replica is None or not replica.may_serve:
@@ -109,6 +114,8 @@ class Operator:
 
     def let_in(self, node: SimNode) -> None:
         """Let a node be what it is now, if it came without its data: now, or as soon as it may."""
+        if not self.is_member(node):
+            return
         if self._is_let_in(node.id):
             self._register(node)
             return
@@ -175,7 +182,8 @@ class Operator:
 
     def _is_here(self, group: RaftGroupId, replica: ReplicaId) -> bool:
         node = self.world.node_of(replica)
-        return node.is_up and not node.is_paused and node.replica_in(group) == replica
+        is_up = node.is_up and not node.is_paused and self.is_member(node)
+        return is_up and node.replica_in(group) == replica
 
     # --- membership -------------------------------------------------------------------------
 

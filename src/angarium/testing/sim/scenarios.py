@@ -12,6 +12,7 @@ from angarium.testing.sim import (
     memberships,
     regional,
     replacements,
+    successions,
     twins,
 )
 from angarium.testing.sim.script import isolate, let_pass, schedule, shuffled, strike
@@ -96,6 +97,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "contradicted": replacements.contradicted,
     "served-twice": twins.served_twice,
     "lost-majority": majorities.lost_majority,
+    "lost-catalog": successions.lost_catalog,
     "lost-region": regional.lost_region,
     "lost-home": regional.lost_home,
     "mute-region": regional.mute_region,
