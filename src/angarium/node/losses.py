@@ -43,7 +43,7 @@ def objection(copies: Iterable[Copies], *, without: NodeId | None = None) -> str
             return (
                 f"{one.name} has {len(full)} of {len(one.replicas)} full replicas{besides}{where}, "
                 f"and {majority} are needed: wait until the others have caught up, and bring back "
-                "those that are down with their data; a topic that has lost them for good has to "
-                "be deleted first"
+                "those that are down with their data; what has lost them for good has to be "
+                "recovered, or its topic deleted, first"
             )
     return None

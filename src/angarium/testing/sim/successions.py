@@ -158,8 +158,10 @@ def lost_catalog(world: World) -> None:
             _follow(world, one, succession.end_of(chosen.copy))
     until(world, greetings.are_all_moved)
     let_pass(world, rng.choice((100, 800)))
-    # The dead find each other before anybody of the others, and clients find them.
+    # The dead find each other before anybody of the others, and clients find them, perhaps alone.
     living, gone = ({one.name for one in some} for some in (left, dead))
+    if rng.random() < 0.7:
+        gone.update(world.client_names())
     strike(world, "partition", dead[0], lambda: world.network.cut_between(living, gone))
     for node in dead:
         node.boot()
