@@ -64,6 +64,10 @@ class Succession(msgspec.Struct, frozen=True, kw_only=True):
         return not self.alone_from
 
 
+# Made on import: msgspec crashes where two threads are the first to decode a type.
+_decoded: Final = msgspec.json.Decoder(Succession).decode
+
+
 def load(disk: Disk) -> Succession | None:
     """Return what was begun or done here; raises `CorruptData`."""
     content = _content(disk, NAME)
@@ -73,7 +77,7 @@ def load(disk: Disk) -> Succession | None:
     try:
         if content != _written(body):
             raise ValueError
-        return msgspec.json.decode(body, type=Succession)
+        return _decoded(body)
     except (ValueError, msgspec.MsgspecError):
         raise CorruptData(
             f"the file {NAME!r} is damaged: remove it, and run the recovery of the catalog again"
@@ -96,9 +100,9 @@ def carry_out(disk: Disk, succession: Succession, *, group: RaftGroupId = CATALO
 
 def steps(disk: Disk, succession: Succession, group: RaftGroupId) -> Iterator[Callable[[], None]]:
     """Return all that has to be done, in order. Each is durable when it returns."""
-    identity = folder_identity.load(disk)
-    assert identity is not None, "nobody goes on with an empty folder"
-    incarnation = identity.incarnation
+    known = folder_identity.load(disk)
+    assert known is not None, "nobody goes on with an empty folder"
+    incarnation = known.incarnation
     if level_mark.load(disk) < succession.level:
         # Older releases do not know the entry by which the catalog hears of this.
         yield lambda: level_mark.save(disk, succession.level)

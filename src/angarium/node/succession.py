@@ -113,7 +113,6 @@ def objection_to_following(
             f"that is of another cluster than {cluster}, to which this folder belongs, or there is "
             "a slip in it. A node that missed an earlier recovery has to be emptied and join anew"
         )
-    # Planted as newer-catalog-follows.
     if end_of(copy) > wanted.end:
         return (
             f"its catalog ends at {end_of(copy)}, and the cluster went on with one that ended at "

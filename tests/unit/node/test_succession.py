@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from angarium.errors import InvalidArgument
-from angarium.ids import Incarnation, Index, NodeId, Term, replica_id
+from angarium.ids import Incarnation, Index, NodeId, ReplicaId, Term, replica_id
 from angarium.log.folder_identity import FolderIdentity
 from angarium.machine.catalog import CatalogMachine
 from angarium.node.succession import (
@@ -28,13 +28,13 @@ def end(term: int, entry: int) -> End:
     return End(Term(term), Index(entry))
 
 
-def copy(term: int = 7, entry: int = 42, *, voters: tuple[int, ...] = VOTERS) -> CatalogCopy:
+def copy(term: int = 7, entry: int = 42, *, voters: tuple[ReplicaId, ...] = VOTERS) -> CatalogCopy:
     return CatalogCopy(
         own=VOTERS[0],
         last_term=Term(term),
         last_index=Index(entry),
         commit=Index(40),
-        voters=tuple(map(type(VOTERS[0]), voters)),  # type: ignore[arg-type]
+        voters=voters,
         machine=CatalogMachine(),
     )
 
