@@ -124,8 +124,11 @@ class Listener:
         assert self._on_ended is None
         parsed = self._schema[self._schema.methods[name].request].FromString
 
+        is_traced = bool(self._traced_as)
+
         def start(data: bytes, call: Call) -> None:
-            self._trace(call)
+            if is_traced:
+                self._trace(call)
             work = begin(parsed(data), call)
             if work is not None:
                 call.attend(work)

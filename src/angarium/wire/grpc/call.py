@@ -263,6 +263,13 @@ class Call:
             ):
                 self._begin_unary(data[PREFIX_BYTES:])
                 return
+        elif self._is_next_message(data) and not ends:
+            # Of a stream: most messages come so, and there may be as many as records.
+            self._hold(len(data))
+            self._queued_bytes += len(data)
+            assert self._requests is not None
+            self._requests.add([data[PREFIX_BYTES:]], len(data), len(data))
+            return
         self._hold(len(data))
         try:
             self._take(data)
@@ -308,6 +315,16 @@ class Call:
             self._drain = None
 
     # --- within -----------------------------------------------------------------------------------
+
+    def _is_next_message(self, data: bytes) -> bool:
+        """Tell whether a piece is one whole message of a stream, and nothing of another waits."""
+        server, reader = self._server, self._reader
+        return (
+            self._requests is not None
+            and (reader is None or not reader.held_bytes)
+            and server.received_bytes + len(data) <= server.limits.received_bytes_max
+            and is_one_plain(data, server.limits.message_bytes_max)
+        )
 
     def _take(self, data: bytes) -> None:
         server = self._server

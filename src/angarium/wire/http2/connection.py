@@ -425,10 +425,12 @@ class Connection:
                 raise StreamFailed(stream_id, ErrorCode.PROTOCOL_ERROR)
             raise protocol_error("a window update of nothing")
         if not stream_id:
-            self.sender.window += increment
-            if self.sender.window > h2.WINDOW_MAX:
+            sender = self.sender
+            sender.window += increment
+            if sender.window > h2.WINDOW_MAX:
                 raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window too large")
-            self.sender.send_stalled()
+            if sender.stalled:
+                sender.send_stalled()
             return
         stream = self.streams.get(stream_id)
         if stream is None:

@@ -69,7 +69,7 @@ class Sender:
         """As far as the client knows: we never put anything into it."""
         self._on_drained = on_drained
         self._on_finished = on_finished
-        self._stalled: dict[int, Stream] = {}
+        self.stalled: dict[int, Stream] = {}
         """Streams with something that waits for the connection's window, in the order in which
         they began to."""
 
@@ -145,8 +145,8 @@ class Sender:
 
     def send_stalled(self) -> None:
         """Send what waits for the connection's window: whoever has waited the longest first."""
-        while self._stalled and self.window > 0:
-            self.send_waiting(next(iter(self._stalled.values())))
+        while self.stalled and self.window > 0:
+            self.send_waiting(next(iter(self.stalled.values())))
 
     def send_waiting(self, stream: Stream) -> None:
         """Send of what waits as much as both windows allow."""
@@ -157,9 +157,9 @@ class Sender:
             if size <= 0:
                 # One whose own window is closed waits for nobody else's.
                 if stream.send_window > 0:
-                    self._stalled[stream.id] = stream
+                    self.stalled[stream.id] = stream
                 else:
-                    self._stalled.pop(stream.id, None)
+                    self.stalled.pop(stream.id, None)
                 return
             stream.send_window -= size
             self.window -= size
@@ -173,7 +173,7 @@ class Sender:
             is_last = stream.ends_when_sent and not waiting
             flags = h2.END_STREAM if is_last else 0
             self.out += (h2.frame_head(h2.DATA, flags, stream.id, size), data)
-        self._stalled.pop(stream.id, None)
+        self.stalled.pop(stream.id, None)
         if stream.trailers:
             self._write_block(stream, stream.trailers, ends=True)
             self._on_finished(stream)
@@ -221,4 +221,4 @@ class Sender:
         self.waiting_bytes -= stream.waiting_bytes
         stream.waiting.clear()
         stream.waiting_bytes = 0
-        self._stalled.pop(stream.id, None)
+        self.stalled.pop(stream.id, None)
