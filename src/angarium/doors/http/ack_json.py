@@ -92,12 +92,17 @@ class AckWriter:
     def __init__(self) -> None:
         self._ack: api.Ack | None = None
         self._words: tuple[bytes, bytes] | None = None
+        self._whole = b""
+        """What all are told alike: where nothing was stored they have no offsets."""
 
     def written(self, placed: Placed) -> bytes:
         """Return what is told about a record, in JSON."""
         ack, row = placed.ack, placed.row
         if ack is not self._ack:
             self._ack, self._words = ack, answer_words(ack)
+            self._whole = _encode(ack_out(ack)) if ack.base_offset is None else b""
+        if self._whole:
+            return self._whole
         if self._words is None or ack.base_offset is None:
             return _encode(ack_out(ack, row=row))
         offset = ack.base_offset + row

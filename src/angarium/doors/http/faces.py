@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from angarium.doors.callers import counted_of
@@ -26,6 +27,7 @@ from angarium.doors.http.topic_routes import TopicRoutes
 from angarium.doors.intake import Intake
 from angarium.errors import Unauthenticated
 from angarium.security.credentials import MISSING
+from angarium.wire.http.admission import is_from_a_page
 from angarium.wire.http.messages import JSON, Response
 from angarium.wire.http.router import NoParameters, Route, Router
 
@@ -104,7 +106,12 @@ class HttpFace:
             counted=self.counted,
         )
         parts: list[object] = [
-            PublishRoutes(self.intake, door.leader_hint, sequenced=behind.sequenced),
+            PublishRoutes(
+                self.intake,
+                door.leader_hint,
+                sequenced=behind.sequenced,
+                remember_way=self._remember_way,
+            ),
             *(FetchRoutes(broker), streaming),
             *(TopicRoutes(broker, self.intake.shapes), observing),
         ]
@@ -119,6 +126,12 @@ class HttpFace:
         found = [one for part in (*parts, self) for one in routes_of(part)]
         front = FrontPage(found)
         return [*found, Route(method="GET", path="/", handler=front.show, summary="Links.")]
+
+    def _remember_way(self, request: Request, handler: Callable[[Request], Answer]) -> None:
+        """Send requests with this head straight to `handler` from now on, if all that is looked at
+        before is the head: where nobody has to say who it is, and no page asks."""
+        if self._log_in is None and not is_from_a_page(request):
+            request.head.way = handler
 
     @route("GET /v1/socket", "A WebSocket: subscribe, consume, settle, publish.")
     async def _socket(self, request: Request, _: NoParameters) -> None:
@@ -167,6 +180,7 @@ class HttpFace:
     def _graphql_post(self, request: Request, given: QueryParameters) -> Answer:
         if self._graphql is None:
             return self._first(lambda endpoint: endpoint.post(request, given))
+        self._remember_way(request, partial(self._graphql.post, given=given))
         return self._graphql.post(request, given)
 
     @route(

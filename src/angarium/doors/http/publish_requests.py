@@ -67,10 +67,15 @@ class _Bare(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     key: str | None = None
 
 
+class _OnlyValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    value: str
+
+
 class _BareRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     records: Annotated[list[_Bare], Meta(min_length=1, max_length=RECORDS_MAX)]
 
 
+_only_value: Final = msgspec.json.Decoder(_OnlyValue).decode
 _bare_records: Final = msgspec.json.Decoder(_BareRecords)
 # Numbers inside values keep the digits that they came with.
 _record: Final = msgspec.json.Decoder(NewRecord, float_hook=Decimal)
@@ -91,12 +96,15 @@ def json_record(body: bytes) -> Outgoing:
     # With one name at the most, none comes twice.
     has_one_name = body.count(b":") == 1
     try:
+        if has_one_name:
+            try:
+                # There is a value and nothing else: the most frequent record of all.
+                return Outgoing(_only_value(body).value.encode())
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                pass  # it is something else, or the general way says what is wrong with it
         record = decoded(body, _record, is_checked=has_one_name)
     except InvalidArgument as error:
         raise InvalidArgument(f"{error}; {_AS_IT_IS}") from None
-    if has_one_name and type(record.value) is str:
-        # There is a value and nothing else: the most frequent record of all.
-        return Outgoing(record.value.encode())
     return outgoing(record)
 
 

@@ -32,7 +32,7 @@ from angarium.doors.http.publish_requests import (
     read_records,
 )
 from angarium.doors.http.record_json import NewRecord, NewRecords, Partition
-from angarium.doors.http.routing import route
+from angarium.doors.http.routing import remember_no_way, route
 from angarium.doors.intake import NOBODY, Placed
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.outgoing import single_batch
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from angarium import api
     from angarium.doors.http.publish_requests import Numbered
+    from angarium.doors.http.routing import RememberWay
     from angarium.doors.intake import Intake, Outgoing
     from angarium.doors.intake.once import Once
     from angarium.ids import Buffer
@@ -104,8 +105,10 @@ class PublishRoutes:
         leader_hint: Callable[[str, int], str | None] | None,
         *,
         sequenced: SequencedBroker | None = None,
+        remember_way: RememberWay = remember_no_way,
     ) -> None:
         self._intake = intake
+        self._remember_way = remember_way
         self._leader_hint = leader_hint
         self._sequenced = sequenced
         self._acks = AckWriter()
@@ -126,20 +129,13 @@ class PublishRoutes:
         headers=(_KEY, _NUMBER),
     )
     def publish(self, request: Request, given: PublishParameters) -> Answer:
-        way = request.head.note
-        if type(way) is _Way:
-            # A head that came before, from which nothing follows but where its record goes.
-            return self._intake.send(
-                way.topic,
-                json_record(request.body),
-                partial(self._tell, request),
-                partition=way.partition,
-                mode=way.mode,
-            )
+        if type(request.head.note) is _Way:
+            return self._publish_along(request)
         record = read_record(request, given.key)
         mode = mode_of(given.mode)
         if is_bare(request, given.key):
             request.head.note = _Way(given.topic, given.partition, mode)
+            self._remember_way(request, self._publish_along)
         once = once_of(request, mode, record)
         numbered = numbered_of(request, mode)
         if numbered is not None:
@@ -151,6 +147,19 @@ class PublishRoutes:
             partition=given.partition,
             mode=mode,
             producer=once or NOBODY,
+        )
+
+    def _publish_along(self, request: Request) -> Answer:
+        """Publish for a head that came before, from which nothing follows but where its record
+        goes."""
+        way = request.head.note
+        assert type(way) is _Way
+        return self._intake.send(
+            way.topic,
+            json_record(request.body),
+            partial(self._tell, request),
+            partition=way.partition,
+            mode=way.mode,
         )
 
     async def _publish_numbered(

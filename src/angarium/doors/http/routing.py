@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,11 +16,20 @@ from angarium.wire.http.strict_json import json_body
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from angarium.wire.http.messages import Request
+    from angarium.wire.http.messages import Answer, Request
     from angarium.wire.http.router import Handler
 
 NOTHING: Final = Response(204)
 """Done, and there is nothing to say about it."""
+
+RememberWay: TypeAlias = "Callable[[Request, Callable[[Request], Answer]], None]"
+"""Hears that requests with a head like this one's had better go straight to somebody."""
+
+
+def remember_no_way(request: Request, handler: Callable[[Request], Answer]) -> None:
+    """Have each request find its own way."""
+    del request, handler
+
 
 H = TypeVar("H", bound="Callable[..., Any]")
 

@@ -66,8 +66,11 @@ class Intake:
             shape = self.shapes.known(topic)
             if shape is None:
                 return self._send_after_asking(topic, record, done, mode, producer)
-            partition = _partition_in(shape, record, producer)
-            layout = None if record.key is None else shape.layout.number
+            if shape.sole is not None and record.key is None and producer is NOBODY:
+                partition = shape.sole  # as for most
+            else:
+                partition = _partition_in(shape, record, producer)
+                layout = None if record.key is None else shape.layout.number
         identity = NOBODY if producer is NOBODY else producer.at(0, 0, 1)
         self.lanes.publish(LaneKey(topic, partition, mode, layout), record, done, identity)
         return None

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from angarium.api import Ack
+from angarium.batch import AT_ONCE, NEVER
 from angarium.doors.intake.acks import error_of_ack
 from angarium.doors.intake.outgoing import NOBODY, Outgoing, single_batch
 from angarium.doors.intake.parcels import Parcel, alone, packed
@@ -179,8 +180,14 @@ class Lanes:
         One that has an identity is a batch by itself, because the batch is what is recognised; and
         one that could be refused for its times, because its neighbours would be with it.
         """
-        if identity is NOBODY and record.is_plain:
-            waiting = Waiting(record, (), ENVELOPE_BYTES + record.size, key.mode, done)
+        value, name, headers, _, expires_at, deliver_at = record
+        if identity is NOBODY and expires_at == NEVER and deliver_at == AT_ONCE:
+            size = ENVELOPE_BYTES
+            if name is not None or headers or value is None:
+                size += record.size
+            else:
+                size += len(value)
+            waiting = Waiting(record, (), size, key.mode, done)
         else:
             batch = single_batch(record, identity)
             waiting = Waiting(None, (batch,), ENVELOPE_BYTES + len(batch), key.mode, done)
@@ -260,8 +267,8 @@ class Lanes:
                 acks = outcome[at : at + len(parcel.batches)]
                 at += len(acks)
                 ack = acks[0]
+                self.waiting_bytes -= sum([one.size for one in parcel.waiting])
                 for row, waiting in enumerate(parcel.waiting):
-                    self.waiting_bytes -= waiting.size
                     waiting.done(Placed(ack, row, acks))
         finally:
             self._go_on(call)

@@ -12,7 +12,7 @@ in another region. Its records are dealt over all partitions, so that they find 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
@@ -53,6 +53,11 @@ class TopicShape:
     """Why nothing that comes once may be published now."""
     id: TopicId | None = None
     """None of a topic that is not there yet."""
+    sole: int | None = field(init=False)
+    """The partition of every record that comes once and has no key, if there is no other."""
+
+    def __post_init__(self) -> None:
+        self.sole = self.layout.only if self.refusal is None else None
 
     @property
     def partitions(self) -> int:

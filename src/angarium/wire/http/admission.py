@@ -28,9 +28,12 @@ class Admission:
         `readable` are headers of answers that scripts may read besides the usual ones.
         Raises `RequestRefused` for another host, and for a page that may not.
         """
-        named = request.named
-        is_from_a_page = b"origin" in named or b"sec-fetch-site" in named
-        if not is_from_a_page and named.get(b"host") in self._hosts.remembered:
+        if not is_from_a_page(request) and request.named.get(b"host") in self._hosts.remembered:
             return None  # as nearly all are
         self._hosts.admit(request)
         return self._origins.admit(request, readable=readable)
+
+
+def is_from_a_page(request: Request) -> bool:
+    """Whether a browser asks for a page of somebody's: its answer may need headers of its own."""
+    return b"origin" in request.named or b"sec-fetch-site" in request.named

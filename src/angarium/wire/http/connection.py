@@ -105,7 +105,12 @@ class Connection(asyncio.Protocol):
         if self._websocket is not None:
             self._websocket.feed(data)
             return
-        if self.state is State.CLOSING or self.state is State.GIVEN:
+        if self.state is State.IDLE and not self._ahead:
+            request = self._reader.recognised(data)
+            if request is not None:
+                self._serve(request)  # without a look at the clock for what is being read
+                return
+        elif self.state is State.CLOSING or self.state is State.GIVEN:
             self._throw_away(len(data))
             return
         try:
@@ -214,7 +219,7 @@ class Connection(asyncio.Protocol):
             return
         answer: Answer
         try:
-            answer = self._server.handler(request)
+            answer = (request.head.way or self._server.handler)(request)
         except Exception as error:  # each becomes an answer
             answer = self._server.problem(error)
         if isinstance(answer, Response):
@@ -248,7 +253,7 @@ class Connection(asyncio.Protocol):
         self._request = None
         self._forget_unproven()
         server, now = self._server, self._loop.time()
-        server.end_request()
+        server.requests -= 1
         if server.on_answered is not None:
             began = self.deadline - self.limits.request_seconds_max
             server.on_answered(response.status, now - began)
@@ -257,19 +262,20 @@ class Connection(asyncio.Protocol):
         if request.answer_headers:
             headers = response.headers + request.answer_headers
             response = Response(response.status, response.body, response.type, headers)
-        self._write(
-            response_bytes(
-                response, server.date, keep_alive=keep_alive, is_head=head.method == b"HEAD"
-            )
+        data = response_bytes(
+            response, server.date, keep_alive=keep_alive, is_head=head.method == b"HEAD"
         )
+        if self._transport is not None:
+            self._transport.write(data)
         if not keep_alive or self._is_last:
             self.close()
             return
         self.state = State.IDLE
         self.deadline = now + self.limits.idle_seconds_max
         if not self._ahead:
-            # The next request may have come in part while this one was being answered.
-            self._note_reading()
+            if self._reader.in_head or self._reader.in_body:
+                # The next request has come in part while this one was being answered.
+                self._note_reading()
         else:
             # Not from here: a thousand requests sent ahead must not become a thousand frames.
             self._loop.call_soon(self._serve_next)

@@ -11,7 +11,7 @@ import msgspec
 from angarium.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from angarium.wire.http.connection import Connection
 
@@ -55,6 +55,7 @@ class Head:
         "named",
         "note",
         "target",
+        "way",
     )
 
     def __init__(
@@ -80,6 +81,9 @@ class Head:
         """Whether the client speaks the version that knows chunks."""
         self.note: object = None
         """What a handler has worked out from it, for the next request that says the same."""
+        self.way: Callable[[Request], Answer] | None = None
+        """Who answers such a request, once a handler has found that but for its body all is known
+        of it: it is admitted, it may be served whoever sends it, and there is one who serves it."""
 
 
 class Request:

@@ -64,14 +64,17 @@ class RequestReader:
         self.in_body = False
         """The same for its body."""
 
+    def recognised(self, data: bytes) -> Request | None:
+        """Return the request that `data` is, whole and alone, if its head has come before; else
+        it has to be fed. Only for a connection that waits for a request."""
+        if self.in_head or self.in_body:
+            return None
+        known = self._heads.recognised(data)
+        return None if known is None else Request(self._connection, *known)
+
     def feed(self, data: bytes, *, is_idle: bool) -> None:
         """Take bytes; raises what is wrong with them: `RequestRefused` or `TooLarge`."""
         is_new = is_idle and not self.in_head and not self.in_body
-        if is_new:
-            known = self._heads.recognised(data)
-            if known is not None:
-                self._connection.request_read(Request(self._connection, *known))
-                return
         read = self._read = []
         self._piece_bytes = len(data)
         self._is_split = self.in_head

@@ -312,3 +312,28 @@ def test_what_a_page_from_elsewhere_has_fetched_without_a_word_is_refused() -> N
                 assert answer[0] == status, (site, dest, target)
 
     run(story())
+
+
+def test_a_publish_that_came_before_is_still_asked_where_it_comes_from() -> None:
+    """Heads are recognised, and lead straight to the intake; pages and other names do not."""
+
+    def publish(host: str, *more: str) -> bytes:
+        lines = ("Content-Type: application/json", "Content-Length: 13", *more)
+        return asked("POST", "/v1/topics/orders/records", host, *lines) + b'{"value":"x"}'
+
+    async def story() -> None:
+        admission = Admission(Hosts(), Origins([CONSOLE]))
+        async with opened(admission=admission) as door:
+            wire = await door.connect()
+            for _ in range(3):
+                await wire.say(publish("localhost"))
+                assert (await wire.hear()).status == 200
+                await wire.say(publish("localhost", f"Origin: {CONSOLE}"))
+                answer = await wire.hear()
+                assert answer.status == 200
+                assert answer.headers["access-control-allow-origin"] == CONSOLE
+                assert (await told(door, publish(EVIL)))[0] == 421
+                refused = publish("localhost", f"Origin: http://{EVIL}")
+                assert (await told(door, refused))[0] == 403
+
+    run(story())

@@ -37,6 +37,10 @@ class Heard:
 
     def hear(self, pieces: Iterable[bytes]) -> list[tuple[object, ...]]:
         for piece in pieces:
+            known = self._reader.recognised(piece)
+            if known is not None:
+                self.request_read(known)
+                continue
             is_idle = not self._reader.in_head and not self._reader.in_body
             self._reader.feed(piece, is_idle=is_idle)
         return [_shown(one.head, one.body) for one in self.requests]
