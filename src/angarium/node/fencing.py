@@ -67,24 +67,30 @@ class Fencing:
             self._seen = machine.applied_index
             topics = machine.topics.by_id.values()
             self._waiting = [topic.id for topic in topics if topic.unfenced]
-        standing = [one for topic in self._waiting for one in self._steps(machine, topic)]
+        standing = [one for topic in self._waiting for one in await self._steps(machine, topic)]
         for at in range(0, len(standing), TOLD_AT_ONCE_MAX):
             told = standing[at : at + TOLD_AT_ONCE_MAX]
             await asyncio.gather(*map(self._node.catalog.submit, told))
 
-    def _steps(self, machine: CatalogMachine, topic_id: TopicId) -> list[Fenced]:
+    async def _steps(self, machine: CatalogMachine, topic_id: TopicId) -> list[Fenced]:
         """Propose fences where they are wanted; return those that the catalog is to hear of."""
         topic = machine.topics.by_id.get(topic_id)
+        if topic is None:
+            return []
         standing: list[Fenced] = []
-        for number in () if topic is None else topic.unfenced:
-            assert topic is not None
-            partition = machine.topics.partitions[topic.groups[number]]
-            replica = self._node.host.replicas.get(partition.group)
-            if replica is None or not replica.may_serve:
+        may_fence: bool | None = None
+        for number in topic.unfenced:
+            partition = machine.topics.partitions.get(topic.groups[number])
+            replica = self._node.host.replicas.get(topic.groups[number])
+            if partition is None or replica is None or not replica.may_serve:
                 continue
             step = next_step(topic, partition, fenced=replica.partition.machine.layout)
             if isinstance(step, Fenced):
                 standing.append(step)
             elif step is not None:
-                propose(self._node, replica, step)
+                if may_fence is None:
+                    # All of them begin together: see `spanning`.
+                    may_fence = await self._node.spanning.may_fence(topic)
+                if may_fence and replica.may_serve:
+                    propose(self._node, replica, step)
         return standing

@@ -56,6 +56,7 @@ from angarium.node.rivals import Rivals
 from angarium.node.rumours import Rumours
 from angarium.node.scrubbing import Scrubbing
 from angarium.node.second_cluster import SecondCluster
+from angarium.node.spanning import Spanning
 from angarium.node.steering import in_sync
 from angarium.node.timekeeping import Timekeeping
 from angarium.replica.host import Host
@@ -130,7 +131,7 @@ class Node:
         self.stopped = asyncio.Event()
         self.healing = Healing(self)
         """What becomes of replicas that damage has taken."""
-        self.quorum = Quorum(self)
+        self.quorum, self.spanning = Quorum(self), Spanning(self)
         """Why partitions have no leader."""
         self.readiness.sources += [self.healing.reasons, self.quorum.reasons]
         self._lock: DiskLock | None = None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from angarium.node.quorum import Quorum
     from angarium.node.readiness import Readiness
     from angarium.node.replicas import Replicas
+    from angarium.node.spanning import Spanning
     from angarium.node.timekeeping import Timekeeping
 
 
@@ -60,6 +61,10 @@ class OwnNode(Protocol):
     @property
     def origins(self) -> Origins:
         """From which regions partitions that this node leads are published to."""
+
+    @property
+    def spanning(self) -> Spanning:
+        """Which transactions are under way in topics that are given partitions."""
 
     @property
     def driver(self) -> Driver:

@@ -31,6 +31,7 @@ BETWEEN_NODES: Final = frozenset(
         *(
             Operation.GROUP_LOOK,
             Operation.DRAINED,
+            Operation.STAGED,
             Operation.READINESS,
             Operation.TRANSACT,
             Operation.CLOCK,

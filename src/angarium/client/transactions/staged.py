@@ -98,6 +98,17 @@ class Stage(StagedPublishing):
             raise InvalidArgument("a stage has a ticket once it is closed")
         return self._ticket
 
+    @property
+    def outdated(self) -> dict[str, int]:
+        """Topics by whose older layout, which is said, records were dealt that were refused: they
+        belong to other partitions by now. A stage of another name can take them."""
+        return self._writer.outdated
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no partition is known to have anything of it."""
+        return not self._writer.size
+
     def _open_writer(self) -> StageWriter:
         return self._writer
 
@@ -110,6 +121,10 @@ class Stage(StagedPublishing):
         else:
             await self._writer.drop()
 
+    async def settle(self) -> None:
+        """Add nothing more, and wait for what is on its way: `is_empty` is certain then."""
+        await self._writer.settle()
+
     async def close(self) -> Ticket:
         """Stage everything and return the ticket."""
         if self._ticket is None:
@@ -117,9 +132,15 @@ class Stage(StagedPublishing):
             self._ticket = Ticket(stages, self._writer.is_committed, self._writer.size)
         return self._ticket
 
-    async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:
-        """Add a batch built by `angarium.batch` for one partition: nobody unpacks it."""
-        await self._writer.put_batch(topic, partition, batch)
+    async def put_batch(
+        self, topic: str, partition: int, batch: Buffer, *, layout: int | None = None
+    ) -> None:
+        """Add a batch built by `angarium.batch` for one partition: nobody unpacks it.
+
+        `layout` is the topic's by which keys have sent it there. If the topic has another one by
+        now, nothing more is staged: `TransactionAborted`, and `outdated` says so.
+        """
+        await self._writer.put_batch(topic, partition, batch, layout=layout)
 
     def acknowledge(self, group: str, topic: str, partition: int, ranges: Sequence[int]) -> None:
         """Acknowledge offsets of a group, given as first, past the last, and so on."""

@@ -58,6 +58,9 @@ class StageWriter:
         """A partition said that the whole transaction has been committed before."""
         self.size = 0
         """Bytes staged, as packed."""
+        self.outdated: dict[str, int] = {}
+        """Topics that were given partitions, each with the layout by which keys had been dealt:
+        what was refused there has to be dealt anew."""
 
     async def publish(self, topic: str, record: Outgoing) -> None:
         """Add a record; waits while what it joins is on its way already."""
@@ -115,10 +118,17 @@ class StageWriter:
         for lane in lanes:
             await lane.send_if_full()
 
-    async def put_batch(self, topic: str, partition: int, batch: Buffer) -> None:
-        """Add a batch that has been built already, by `angarium.batch`, for one partition."""
+    async def put_batch(
+        self, topic: str, partition: int, batch: Buffer, *, layout: int | None = None
+    ) -> None:
+        """Add a batch that has been built already, by `angarium.batch`, for one partition.
+
+        `layout`: by which of the topic's layouts keys have sent it there; None: no key has.
+        """
         info = await self._topic(topic, partition)
         lane = self._lane(info, partition)
+        if layout is not None and lane.layout is None:
+            lane.layout = layout
         lane.build()
         lane.put(batch)
         await lane.send_if_full()
@@ -150,6 +160,10 @@ class StageWriter:
             # Also where a part was only sent and never answered: it may have been staged.
             if lane.parts
         )
+
+    async def settle(self) -> None:
+        """Send nothing more, and wait until of what was sent it is known whether it is staged."""
+        await asyncio.gather(*(lane.settle() for lane in self._lanes.values()))
 
     async def drop(self) -> None:
         """Send nothing more."""
@@ -184,7 +198,9 @@ class StageWriter:
         except TransactionAborted:
             # Perhaps because the topic was given partitions: who runs it again shall know them.
             with suppress(AngariumError):
-                await self._reach.metadata.refresh(topic)
+                info = await self._reach.metadata.refresh(topic)
+                if layout is not None and len(info.layouts) > layout + 1:
+                    self.outdated[topic] = layout
             raise
         self.is_committed |= frame.read(Staged).is_committed
         self.size += sum(map(len, batches))
@@ -267,6 +283,12 @@ class _Lane:
         while self._ready or self.acks:
             await self._send()
         await self._arrived()
+
+    async def settle(self) -> None:
+        """Forget what waits, and wait for what is on its way."""
+        self._ready, self._ready_bytes, self.acks = [], 0, {}
+        with suppress(AngariumError):
+            await self._arrived()
 
     async def drop(self) -> None:
         """Forget what waits, and no longer care about what is on its way."""

@@ -114,6 +114,9 @@ def of_peers(broker: Service, node: Node, access: Access) -> Rows:
         seen = broker.groups.hosting.draining.seen_here(request.read(members.DrainedHeader))
         request.answer(members.DrainedAnswer(seen))
 
+    def staged(request: Request) -> None:
+        request.answer(node.spanning.seen_here(request.read(transactions.StagedHeader)))
+
     def readiness(request: Request) -> None:
         facts = node.readiness.facts_of(node.id)
         request.answer(
@@ -145,6 +148,7 @@ def of_peers(broker: Service, node: Node, access: Access) -> Rows:
         Operation.PARTITIONS: partitions,
         Operation.GROUP_LOOK: look,
         Operation.DRAINED: drained,
+        Operation.STAGED: staged,
         Operation.GROUP_WISH: asks_whole(members.GroupWishHeader, broker.groups.wishes.grant),
         Operation.READINESS: readiness,
         Operation.SURVIVOR: survivor,

@@ -110,7 +110,15 @@ class TransactionCalls:
         await self._topics.find_or_make(request.topic)
         partition = await self._partition(request.topic, request.partition)
         known = self._node.catalog.find(request.topic)
-        if known is not None and request.partition in known.unfenced and not request.part:
+        if (
+            known is not None
+            and request.partition in known.unfenced
+            and not request.part
+            # One that has begun comes to its end by the layout that it began with.
+            and not await self._node.spanning.has_begun(
+                known, name=named["name"], sequence=named["sequence"]
+            )
+        ):
             # A fence waits until nothing is staged; with always more of it, it would for ever.
             raise LayoutChanged(f"{request.topic} is being given partitions; try again")
         command = Stage(

@@ -71,6 +71,8 @@ class Operation(IntEnum):
     its data folder."""
     DRAINED = 71
     """Between nodes: in which partitions a group has settled all before the fence of a layout."""
+    STAGED = 72
+    """Between nodes: what is staged in partitions that a node leads, before they get a fence."""
     WHOAMI = 80
     CAN = 81
     CREATE_USER = 82

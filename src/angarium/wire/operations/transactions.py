@@ -112,3 +112,22 @@ class TransactAnswer(msgspec.Struct, frozen=True, array_like=True):
     """One for each command, in their order."""
 
     told: tuple[Told, ...]
+
+
+class StagedHeader(msgspec.Struct, frozen=True, array_like=True):
+    """What is staged in these partitions, of those that you lead? Answered with `StagedHere`."""
+
+    groups: tuple[RaftGroupId, ...]
+    name: str = ""
+    """A series, with its prefix, and one of its transactions; empty: none in particular."""
+    sequence: int = 0
+
+
+class StagedHere(msgspec.Struct, frozen=True, array_like=True):
+    """What a node knows as the leader of partitions."""
+
+    led: tuple[RaftGroupId, ...] = ()
+    held: tuple[RaftGroupId, ...] = ()
+    """Those in which anything is staged and not decided."""
+    begun: bool = False
+    """Whether the transaction that was named is open in one of them."""
