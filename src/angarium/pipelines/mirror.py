@@ -3,27 +3,27 @@
 Every record keeps its key, value, headers and time, and says in headers where it comes from. It
 arrives once: the sink commits each micro-batch once, and a mirror that has lost its checkpoint
 looks up in the other cluster how far it had come. Topics are made there with as many partitions as
-they have here, and grow as they do.
+they began with here, and grow as they do, so that keys keep their order (`mirrored_layouts`).
 """
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from angarium.client import SyncClient
-from angarium.errors import AlreadyExists, InvalidArgument, NotFound
+from angarium.errors import InvalidArgument, NotFound
 from angarium.pipelines.checkpoints import CheckpointFolder
 from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.headers import HEADERS, joined, same_for_each
+from angarium.pipelines.mirrored_layouts import dealt_by, layouts_column, make_ready, newest
 from angarium.pipelines.record_schema import RECORD
+from angarium.spark.link import link_for, link_to
 from angarium.spark.locating import chosen
-from angarium.spark.options import read_options
+from angarium.spark.options import Assigned, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from angarium.api import TopicInfo
     from angarium.client.records import Record
     from angarium.pipelines.jobs import Mirror
+    from angarium.spark.options import ReadOptions
 
 PREFIX: Final = "angarium-mirror-"
 """How the headers begin that say where a record comes from: cluster, topic, partition, offset and
@@ -45,7 +46,7 @@ none among this many records of others, it asks to be told where to begin."""
 
 MIRRORED: Final = (
     "topic string, partition int, key binary, value binary, headers map<string,binary>, "
-    "timestamp timestamp"
+    "timestamp timestamp, layout int"
 )
 _MIRRORED: Final = pa.schema(
     [
@@ -55,11 +56,9 @@ _MIRRORED: Final = pa.schema(
         ("value", pa.binary()),
         ("headers", HEADERS),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("layout", pa.int32()),
     ]
 )
-
-_ready: dict[tuple[tuple[str, ...], str], int] = {}
-"""Partitions that a topic of a cluster is known to have, in this process."""
 
 
 def mirror(
@@ -94,7 +93,7 @@ def mirror(
             )
     claim(spark, checkpoint, Claim(kind=wanted.kind, of=f"the cluster {target}"))
     rows = spark.readStream.format("angarium").options(**given).schema(RECORD).load()
-    mirrored = _mirrored(rows, wanted, options.servers, cluster=cluster, target=target)
+    mirrored = _mirrored(rows, wanted, options, cluster=cluster, target=target)
     writer: Any = mirrored.writeStream.format("angarium").option("servers", wanted.to)
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
@@ -121,9 +120,11 @@ def _behind(here: SyncClient, there: SyncClient, wanted: Mirror, cluster: str) -
 
 
 def _mirrored(
-    rows: DataFrame, wanted: Mirror, servers: tuple[str, ...], *, cluster: str, target: str
+    rows: DataFrame, wanted: Mirror, options: ReadOptions, *, cluster: str, target: str
 ) -> DataFrame:
     prefix, to = wanted.prefix, tuple(wanted.to.split(","))
+    # A stream of some partitions does not stop at fences: its rows are of several layouts at once.
+    has_layouts = not isinstance(options.choice, Assigned)
 
     def marked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -131,16 +132,18 @@ def _mirrored(
             rows = batch.filter(pc.invert(_came_from(batch.column("headers"), target)))
             if not rows.num_rows:
                 continue
+            here, there = link_for(options), link_to(to)
             for topic in pc.unique(rows.column("topic")).to_pylist():
                 of = rows.filter(pc.equal(rows.column("topic"), topic))
-                highest = pc.max(of.column("partition")).as_py()
-                _make_ready(servers, topic, to, f"{prefix}{topic}", highest + 1)
-            yield _marked(rows, prefix, cluster)
+                info, layouts = dealt_by(here, topic, of)
+                is_alike = make_ready(there, f"{prefix}{topic}", info, newest(layouts))
+                named = layouts_column(layouts, is_named=is_alike and has_layouts)
+                yield _marked(of, prefix, cluster, named)
 
     return rows.mapInArrow(marked, MIRRORED)
 
 
-def _marked(rows: pa.RecordBatch, prefix: str, cluster: str) -> pa.RecordBatch:
+def _marked(rows: pa.RecordBatch, prefix: str, cluster: str, layouts: pa.Array) -> pa.RecordBatch:
     origin = {
         f"{PREFIX}cluster": pa.repeat(pa.scalar(cluster), rows.num_rows),
         **{
@@ -158,6 +161,7 @@ def _marked(rows: pa.RecordBatch, prefix: str, cluster: str) -> pa.RecordBatch:
             joined(rows.column("headers"), same_for_each(origin), replaces=PREFIX),
             # A record without a time of its own gets that of its arrival in the first cluster.
             pc.coalesce(rows.column("producer_timestamp"), rows.column("timestamp")),
+            layouts,
         ],
         schema=_MIRRORED,
     )
@@ -166,27 +170,6 @@ def _marked(rows: pa.RecordBatch, prefix: str, cluster: str) -> pa.RecordBatch:
 def _came_from(headers: pa.MapArray, cluster: str) -> pa.Array:
     origin = pc.map_lookup(headers, pa.scalar(f"{PREFIX}cluster"), "last")
     return pc.fill_null(pc.equal(origin, pa.scalar(cluster.encode())), fill_value=False)
-
-
-def _make_ready(
-    servers: tuple[str, ...], topic: str, to: tuple[str, ...], name: str, partitions: int
-) -> None:
-    """Make a topic in the other cluster, or more partitions of it, unless that was done before."""
-    if _ready.get((to, name), 0) >= partitions:
-        return
-    with SyncClient(*servers) as here, SyncClient(*to) as there:
-        info = here.describe_topic(topic)
-        wanted = max(len(info.partitions), partitions)
-        found = _described(there, name)
-        if found is None:
-            # How many copies there are is the other cluster's affair.
-            config = msgspec.structs.replace(info.config, replication=None)
-            with suppress(AlreadyExists):  # another task was quicker
-                there.create_topic(name, partitions=wanted, config=config)
-            found = there.describe_topic(name)
-        if len(found.partitions) < wanted:
-            found = there.alter_topic(name, partitions=wanted)
-    _ready[to, name] = len(found.partitions)
 
 
 def _described(client: SyncClient, topic: str) -> TopicInfo | None:

@@ -34,6 +34,7 @@ _COLUMNS: Final = {
     "value": _BYTES,
     "headers": (pa.map_(pa.string(), pa.binary()),),
     "timestamp": (pa.timestamp("us", tz="UTC"),),
+    "layout": (pa.int32(),),
 }
 
 
@@ -49,6 +50,8 @@ class Packed(NamedTuple):
     topic: str
     partition: int
     batch: bytearray
+    layout: int | None = None
+    """By which layout of the topic keys have sent it there; None: none has."""
 
 
 def check_columns(fields: Sequence[tuple[str, Any]], *, topic: str | None) -> None:
@@ -88,9 +91,11 @@ class Dealer:
         """Yield the rows as batches; those of one partition keep their order."""
         for topic, some in self._by_topic(rows):
             self._turn += 1
+            number = self._layout_of(topic).number
             for partition, part, hashes in self._by_partition(topic, some):
+                layout = _layout(part, hashes, number)
                 for piece, of in _pieces(part, hashes):
-                    yield Packed(topic, partition, self._batch(piece, of))
+                    yield Packed(topic, partition, self._batch(piece, of), layout)
 
     def _by_topic(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._topic is not None:
@@ -152,6 +157,23 @@ class Dealer:
             codec=self._codec,
             hashes=None if hashes is None else hashes.astype("<u4").tobytes(),
         )
+
+
+def _layout(rows: pa.RecordBatch, hashes: np.ndarray | None, number: int) -> int | None:
+    """Return the layout to name for rows of one partition: if a key has sent one there, the one
+    by which keys are dealt, or else what those say that name the partition."""
+    wishes = _column(rows, "partition")
+    if hashes is not None:
+        own = hashes != NO_KEY
+        if wishes is not None:
+            own &= wishes.is_null().to_numpy(zero_copy_only=False)
+        if own.any():
+            return number
+    said = _column(rows, "layout")
+    if said is None or wishes is None:
+        return None
+    found: int | None = pc.max(said).as_py()
+    return found
 
 
 def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:

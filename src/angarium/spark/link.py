@@ -19,8 +19,9 @@ from angarium.client.contract import RemoteBroker
 from angarium.client.login import NO_LOGIN, LoginOptions
 from angarium.client.loop_thread import LoopThread
 from angarium.client.settings import ClientSettings
-from angarium.errors import NotFound
+from angarium.errors import LayoutChanged, NotFound
 from angarium.ids import Offset
+from angarium.retrying import Backoff, Tries
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_S: Final = 60.0
 """How long a request is repeated before a query or a task fails: an election, a restarted node and
 a busy machine are waited for here, because a failed plan fails the whole query."""
+
+LAYOUT_PAUSES: Final = Backoff(first_s=0.05, longest_s=0.5)
+"""How often it is looked whether a topic's new partitions are in use."""
 
 FETCH_BYTES: Final = 4 << 20
 """How much one fetch asks for. A task holds about twice as much, whatever it reads."""
@@ -136,9 +140,22 @@ class Link:
         or refused."""
         return self._thread.call(self._layout(topic, creates=creates))
 
+    def layout_beyond(self, topic: str, number: int) -> Layout:
+        """Return the same, once a newer layout than `number` is in force; `LayoutChanged` if that
+        takes too long."""
+        return self._thread.call(self._layout_beyond(topic, number))
+
+    def describe(self, topic: str) -> TopicInfo:
+        """Return a topic as it is by now."""
+        return self._thread.call(self._client.describe_topic(topic))
+
     def create_topic(self, name: str, *, partitions: int, config: TopicConfig) -> None:
         """Make a topic; `AlreadyExists`."""
         self._thread.call(self._client.create_topic(name, partitions=partitions, config=config))
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """Have a topic have so many partitions."""
+        self._thread.call(self._client.alter_topic(topic, partitions=partitions))
 
     def publish(self, topic: str, *, key: str, value: bytes) -> None:
         """Publish one record, and wait until it is safe."""
@@ -175,6 +192,19 @@ class Link:
     async def _layout(self, topic: str, *, creates: bool) -> Layout:
         info = await self._topic_by_now(topic, creates=creates)
         return self._client._reach.routes.layout(info)
+
+    async def _layout_beyond(self, topic: str, number: int) -> Layout:
+        deadline = asyncio.get_running_loop().time() + REQUEST_TIMEOUT_S
+        tries = Tries(LAYOUT_PAUSES, deadline=deadline)
+        while True:
+            layout = await self._layout(topic, creates=False)
+            if layout.number > number:
+                return layout
+            if not await tries.pause():
+                raise LayoutChanged(
+                    f"{topic} is being given partitions, and its keys wait for that: look with "
+                    f"`angarium topic describe {topic}`"
+                )
 
     async def _topic_by_now(self, topic: str, *, creates: bool) -> TopicInfo:
         try:

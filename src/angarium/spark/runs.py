@@ -73,6 +73,22 @@ class Runs:
             self._read_to = batches.after
 
 
+def write_epoch(link: Link, name: str) -> int:
+    """Return the epoch of a new run of a write that has a name of its own: a higher one than all
+    before it had.
+
+    A run that failed has closed its number, for its epoch. They are counted by a series beside that
+    of the write, whose transactions are empty.
+    """
+    number = 0
+    while True:
+        counted = link.call(link.staged(f"{name}#runs", epoch=0, sequence=number).commit([]))
+        if not counted.repeated:
+            return number + 1
+        # Also if it was this call, asked again: a number that nobody uses is no matter.
+        number = max(number, counted.last_sequence or 0) + 1
+
+
 def batch_write(link: Link, query: str, epoch: int, batch: int) -> StagedWrite:
     """Return the transaction of one micro-batch.
 

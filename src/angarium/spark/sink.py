@@ -4,8 +4,9 @@ Tasks stage what they write; nobody sees it. The driver commits once, naming the
 attempts that count: what retried and speculative attempts left behind is dropped. For a stream the
 commit is that of (query id, batch id), so that a batch repeated after a crash is recognised, and
 runs are numbered, so that a driver thought dead is refused (`runs`). A batch write has an id of its
-own, or the one in the option `writeId`: then a second run changes nothing. Each commit says what it
-is of, and something else under a number that was committed is refused (`contents`, `repeats`).
+own, or the one in the option `writeId`: then a second run changes nothing, and runs are numbered as
+well: one that follows a run that failed may write what that has not. Each commit says what it is
+of, and something else under a number that was committed is refused (`contents`, `repeats`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
@@ -21,23 +21,23 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from angarium.api.transactions import ONE_TIME
-from angarium.errors import InvalidArgument, LimitExceeded, PermissionDenied, PreconditionFailed
+from angarium.errors import InvalidArgument, PermissionDenied, PreconditionFailed
 from angarium.spark.arrow_types import arrow_columns
-from angarium.spark.contents import Tally, contents, local_folder, read_up_to, tally
-from angarium.spark.dealing import Dealer, check_columns
+from angarium.spark.contents import Tally, contents, local_folder, read_up_to
+from angarium.spark.dealing import check_columns
+from angarium.spark.filling import staged
 from angarium.spark.link import Link, link_for
 from angarium.spark.repeats import check_batch, check_write
-from angarium.spark.runs import Runs, batch_write, fence
-from angarium.spark.values.writing import check_structs, with_values
+from angarium.spark.runs import Runs, batch_write, fence, write_epoch
+from angarium.spark.values.writing import check_structs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from concurrent.futures import Future
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from angarium.client.transactions.staged import Stage, StagedWrite, Ticket
+    from angarium.client.transactions.staged import StagedWrite, Ticket
     from angarium.spark.write_options import WriteOptions
 
 try:
@@ -79,6 +79,12 @@ class AngariumWriter(DataSourceArrowWriter):
         _check(options, schema)
         self._options = options
         self._id = options.write_id or uuid.uuid4().hex
+        # An id is one of its topic: a job may write several under the id of its run.
+        topic = None if options.write_id is None else options.topic
+        self._name = f"{ONE_TIME}{self._id}" if topic is None else f"spark-write-{topic}/{self._id}"
+        self._epoch = 0
+        if options.write_id is not None:
+            self._epoch = write_epoch(link_for(options), self._name)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWrote:
         """Stage the rows of one task."""
@@ -117,10 +123,7 @@ class AngariumWriter(DataSourceArrowWriter):
         link.call(self._write(link).abort([message.ticket for message in wrote(messages)]))
 
     def _write(self, link: Link) -> StagedWrite:
-        # An id is one of its topic: a job may write several under the id of its run.
-        topic = self._options.topic if self._options.write_id is not None else None
-        name = f"{ONE_TIME}{self._id}" if topic is None else f"spark-write-{topic}/{self._id}"
-        return link.staged(name, epoch=0, sequence=self._options.write_version)
+        return link.staged(self._name, epoch=self._epoch, sequence=self._options.write_version)
 
 
 class AngariumStreamWriter(DataSourceStreamArrowWriter):
@@ -178,71 +181,6 @@ class AngariumStreamWriter(DataSourceStreamArrowWriter):
         What was staged is dropped by the commit that follows, or when its time is up. To abort
         would close the batch's number for good.
         """
-
-
-def staged(
-    link: Link,
-    options: WriteOptions,
-    write: StagedWrite,
-    rows: Iterable[pa.RecordBatch],
-    *,
-    hashes: bool,
-) -> tuple[Ticket, Tally]:
-    """Stage all rows under a name that no other attempt has; return what to commit, and what it is.
-
-    With `hashes` the rows are recognised if they come again.
-    """
-    context = TaskContext.get()
-    turn = 0 if context is None else context.partitionId()
-    # Asked once in each task: a topic may have grown since the last one.
-    layout_of = cache(partial(link.layout, creates=options.creates_topic))
-    dealer = Dealer(options.topic, layout_of, codec=options.codec, turn=turn)
-    stage = write.stage(uuid.uuid4().hex)
-    try:
-        counted = _filled(link, stage, dealer, rows, options, hashes=hashes)
-        return link.call(stage.close()), counted
-    except LimitExceeded as error:
-        raise _told_what_to_do(error) from None
-
-
-def _filled(
-    link: Link,
-    stage: Stage,
-    dealer: Dealer,
-    rows: Iterable[pa.RecordBatch],
-    options: WriteOptions,
-    *,
-    hashes: bool,
-) -> Tally:
-    """Put rows into a stage, and count them."""
-    counted = Tally()
-    going: Future[None] | None = None
-    for some in rows:
-        if not some.num_rows:
-            continue
-        encoded = with_values(some, options.values)
-        counted = counted.plus(tally(encoded, hashes=hashes))
-        for one in dealer.packed(encoded):
-            # One batch is on its way to the stage while Spark's next rows are packed.
-            if going is not None:
-                going.result()
-            going = link.begin(stage.put_batch(one.topic, one.partition, one.batch))
-    if going is not None:
-        going.result()
-    return counted
-
-
-def _told_what_to_do(error: LimitExceeded) -> LimitExceeded:
-    """Return the error with what helps, where a partition has no room for what is not committed."""
-    if "staged_bytes_max" not in str(error):
-        return error
-    return LimitExceeded(
-        "staged_bytes_max",
-        "a write, or a micro-batch, has more for one partition than can wait there for its commit "
-        "(as packed; 16 GiB unless node.toml says otherwise, [cluster] staged_bytes_max); raise "
-        "that, or write with compression=zstd, to a topic of more partitions, in smaller "
-        "micro-batches (maxOffsetsPerTrigger), or in several writes",
-    )
 
 
 def wrote(messages: Iterable[WriterCommitMessage | None]) -> list[TaskWrote]:

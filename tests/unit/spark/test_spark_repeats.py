@@ -114,7 +114,7 @@ def test_options_of_a_write() -> None:
 
 def test_a_write_that_is_too_large_for_a_partition_says_what_helps() -> None:
     pytest.importorskip("pyspark", reason="the extra angarium[spark] is not installed")
-    from angarium.spark.sink import _told_what_to_do
+    from angarium.spark.filling import _told_what_to_do
 
     told = _told_what_to_do(LimitExceeded("staged_bytes_max", "too much is staged"))
     assert "compression=zstd" in str(told)
