@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
 from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import Variant
 
 from angarium.machine import partition_state
 from angarium.machine.catalog import Fenced
+from angarium.machine.commands import Stage
+from angarium.machine.numbering import Numbering
 from angarium.replica.acks import Dealt
 from angarium.testing.sim import growing, keyed_clients, lending
 from angarium.testing.sim.settings import Settings
@@ -25,6 +28,13 @@ grown: Final = Variant("grown", Settings(**_SMALL))  # type: ignore[arg-type]
 
 grown_with_groups: Final = Variant("grown-with-groups", Settings(**_SMALL, members=1))  # type: ignore[arg-type]
 """The same, and groups of each kind consume all of it."""
+
+
+grown_with_transactions: Final = Variant(
+    "grown-with-transactions",
+    Settings(**_SMALL, transactors=3),  # type: ignore[arg-type]
+)
+"""The same, and transactions publish by key over its partitions."""
 
 
 @bug(seeds_max=12, run=grown)
@@ -79,3 +89,32 @@ def fence_told_before_it_is_committed() -> Iterator[Replaced]:
         return step and Fenced(group=partition.group, layout=len(topic.layouts) - 1)
 
     yield Replaced(growing, "next_step", next_step)
+
+
+@bug(seeds_max=12, run=grown_with_transactions)
+def stage_of_an_older_layout_taken() -> Iterator[Replaced]:
+    """A partition takes what was staged by an older layout than its fence is of."""
+    right = Numbering._transact
+
+    def transact(numbering: Any, command: Any, *rest: Any) -> Any:
+        if isinstance(command, Stage):
+            command = replace(command, layout=None)
+        return right(numbering, command, *rest)
+
+    yield Replaced(Numbering, "_transact", transact)
+
+
+@bug(seeds_max=12, run=grown_with_transactions)
+def fence_overtakes_what_is_staged() -> Iterator[Replaced]:
+    """A fence is set although something is staged: its commit comes behind the fence."""
+    right = Numbering._fence
+
+    def fence(numbering: Any, command: Any) -> Any:
+        transactions = numbering.transactions
+        staged, transactions.staged_bytes = transactions.staged_bytes, 0
+        try:
+            return right(numbering, command)
+        finally:
+            transactions.staged_bytes = staged
+
+    yield Replaced(Numbering, "_fence", fence)

@@ -29,6 +29,7 @@ from angarium.service.transactions import procedure
 from angarium.service.transactions.procedure import inner
 from angarium.testing.history import Transaction
 from angarium.testing.sim.clock import MILLISECOND
+from angarium.testing.sim.keyed_staging import KeyedStaging
 from angarium.testing.sim.scripts import Ask, Crashed, ScriptedClient
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Transactor(ScriptedClient):
         self._one: Transaction | None = None
         self._last: Transaction | None = None
         """The last one that a home has committed, to be repeated."""
+        self._keyed = KeyedStaging(world, number, self._rng)
 
     def start(self) -> None:
         """Begin with the first one."""
@@ -77,6 +79,7 @@ class Transactor(ScriptedClient):
         one = self._one
         assert one is not None
         one.completed = self.world.scheduler.now
+        self._keyed.committed(one)
         if one.home is not None and one.committed is not False:
             self._last = one if one.committed else None  # its fate is not known
         self.world.note(self.name, one.name, one.epoch, one.sequence, one.committed)
@@ -86,6 +89,8 @@ class Transactor(ScriptedClient):
 
     def _drawn(self) -> Transaction:
         groups, rng = self.world.groups, self._rng
+        if self._keyed.is_needed:
+            return self._drawn_by_key()
         here = rng.sample(groups, rng.randrange(1, len(groups) + 1))
         alone = len(here) == 1 and rng.random() < 0.5
         one = Transaction(
@@ -101,6 +106,17 @@ class Transactor(ScriptedClient):
             if rng.random() < 0.3:
                 one.dropped[group] = self._values(group, "b")
         return one
+
+    def _drawn_by_key(self) -> Transaction:
+        return Transaction(
+            name=self.name,
+            epoch=self._epoch,
+            sequence=self._sequence,
+            home=self._rng.choice(self.world.groups),
+            values=self._keyed.drawn(),
+            dropped={},
+            invoked=self.world.scheduler.now,
+        )
 
     def _values(self, group: RaftGroupId, stage: str) -> tuple[bytes, ...]:
         name = f"{self.name}.{self._epoch}.{self._sequence}.{group}.{stage}"
@@ -153,7 +169,14 @@ class Transactor(ScriptedClient):
                     batches = b"".join(bytes(encode([record])) for record in value)
                     yield (
                         group,
-                        Stage(**_of(one), home=one.home, stage=stage, part=part, batches=batches),
+                        Stage(
+                            **_of(one),
+                            home=one.home,
+                            stage=stage,
+                            part=part,
+                            batches=batches,
+                            layout=self._keyed.layout,
+                        ),
                     )
 
     def _held(self, one: Transaction, group: RaftGroupId) -> dict[str, tuple[bytes, ...]]:
