@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from angarium.api import Start, StartAt, TopicConfig
-from angarium.doors.feeds.following import Whole
+from angarium.api import TopicConfig
+from angarium.doors.feeds.following import EARLIEST
 from angarium.doors.feeds.whole import WholeTopics
 from angarium.errors import AlreadyExists, NotFound
 from angarium.service.patience import patiently
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from angarium.api import Broker, Interest, PassingBroker, Subscription, TopicInfo
+    from angarium.doors.feeds.following import Whole
 
     class LiveBroker(Broker, PassingBroker, Protocol):
         """A broker that also hands on what passes."""
@@ -70,20 +71,16 @@ async def listening(broker: LiveBroker, topic: str) -> tuple[Subscription, Found
     return await broker.subscribe_passing(topic, made.partitions), made
 
 
-async def subscribed_live(
-    broker: LiveBroker, topic: str, *, from_start: bool, max_staleness_ms: int | None = None
-) -> Subscription:
-    """Return everything that comes to a topic from now on, and with `from_start` all there is."""
-    subscription, topic_found = await listening(broker, topic)
-    is_all = from_start or topic_found.is_new
-    start = Start(StartAt.EARLIEST if is_all else StartAt.LATEST)
+async def subscribed_live(broker: LiveBroker, wish: Whole) -> Subscription:
+    """Return everything that comes to a topic from its start on, and of a new one all there is."""
+    subscription, topic_found = await listening(broker, wish.topic)
+    wanted = wish._replace(start=EARLIEST) if topic_found.is_new else wish
 
     async def opened(interests: Sequence[Interest]) -> Subscription:
         await subscription.add(interests)
         return subscription
 
     whole = WholeTopics(broker, opened)
-    wanted = Whole(topic, start, max_staleness_ms=max_staleness_ms)
     try:
         await patiently(lambda: whole.want([wanted]))
     except BaseException:

@@ -39,6 +39,8 @@ STREAMED_MS = 5_000
 """Wide enough for a busy machine while the leader is there."""
 
 STALE = "TOO_STALE"
+KNOWN = 0
+"""The offset of the record that is published."""
 
 
 class Doors:
@@ -104,14 +106,15 @@ class Doors:
             assert answer.region == "eu"
             return str(answer.records[0].value.decode())
 
-    async def subscription(self, seen: asyncio.Event) -> str:
+    async def subscription(self, seen: asyncio.Event, *, is_bounded: bool = True) -> str:
         """Read until it ends, once something came; return why."""
         async with grpc.aio.insecure_channel(self.grpc) as channel:
             call: Any = BrokerStub(channel).Subscribe()
             interest = pb.Interest(
                 topic="orders",
                 start=pb.Start(earliest=pb.Start.Earliest()),
-                max_staleness_ms=STREAMED_MS,
+                max_staleness_ms=STREAMED_MS if is_bounded else None,
+                at_least={0: KNOWN},
             )
             opening = pb.SubscribeRequest.Open(interests=[interest])
             await call.write(pb.SubscribeRequest(open=opening))
@@ -122,11 +125,12 @@ class Doors:
             except grpc.aio.AioRpcError as error:
                 return _code_in(error)
 
-    async def events(self, seen: asyncio.Event) -> str:
+    async def events(self, seen: asyncio.Event, *, is_bounded: bool = True) -> str:
         host, _, port = self.http.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         try:
-            target = f"/v1/topics/orders/stream?start=earliest&max_staleness_ms={STREAMED_MS}"
+            bound = f"&max_staleness_ms={STREAMED_MS}" if is_bounded else ""
+            target = f"/v1/topics/orders/stream?start=earliest&at_least=0:{KNOWN}{bound}"
             writer.write(f"GET {target} HTTP/1.1\r\nHost: {self.http}\r\n\r\n".encode())
             while line := await reader.readline():
                 if line.startswith(b"data: "):
@@ -138,10 +142,29 @@ class Doors:
         finally:
             writer.transport.abort()
 
-    async def socket(self, seen: asyncio.Event) -> str:
+    async def graphql_events(self, seen: asyncio.Event, *, is_bounded: bool = True) -> str:
+        url, words = f"ws://{self.http}/graphql", "graphql-transport-ws"
+        bound = f", maxStalenessMs: {STREAMED_MS}" if is_bounded else ""
+        query = (
+            'subscription { subscribe(topic: "orders", groupId: "__REPLAY__", atLeast: "0:%d"%s)'
+        )
+        wish = {"query": query % (KNOWN, bound) + " { payload } }"}
+        async with connect(url, subprotocols=[words], proxy=None) as ws:  # type: ignore[list-item]
+            await ws.send(json.dumps({"type": "connection_init"}))
+            await ws.send(json.dumps({"type": "subscribe", "id": "s", "payload": wish}))
+            while True:
+                message = json.loads(await ws.recv())
+                if "errors" in message.get("payload", {}) or message["type"] == "error":
+                    told = json.dumps(message)
+                    return STALE if STALE in told else told
+                if message["type"] == "next":
+                    seen.set()
+
+    async def socket(self, seen: asyncio.Event, *, is_bounded: bool = True) -> str:
         async with connect(f"ws://{self.http}/v1/socket", proxy=None) as ws:
             wish = {"type": "subscribe", "id": "s", "topic": "orders", "start": "earliest"}
-            await ws.send(json.dumps({**wish, "max_staleness_ms": STREAMED_MS}))
+            bound = {"max_staleness_ms": STREAMED_MS} if is_bounded else {}
+            await ws.send(json.dumps({**wish, **bound, "at_least": f"0:{KNOWN}"}))
             while True:
                 message = json.loads(await ws.recv())
                 if message["type"] == "error":
@@ -157,8 +180,19 @@ class Doors:
         return {"REST": self.rest, "GraphQL": self.graphql, "gRPC": self.rpc}
 
     @property
-    def followed(self) -> dict[str, Callable[[asyncio.Event], Coroutine[Any, Any, str]]]:
-        return {"gRPC": self.subscription, "events": self.events, "WebSocket": self.socket}
+    def followed(self) -> dict[str, Callable[..., Coroutine[Any, Any, str]]]:
+        return {
+            "gRPC": self.subscription,
+            "events": self.events,
+            "WebSocket": self.socket,
+            "GraphQL": self.graphql_events,
+        }
+
+    async def begins_live(self) -> bool:
+        """Tell whether a stream of what comes begins, as events."""
+        request = Request(f"http://{self.http}/v1/topics/orders/stream?partition=0")
+        with await asyncio.to_thread(urlopen, request, timeout=WAIT_S) as answer:
+            return bool(answer.status == 200)
 
 
 def _asked(request: Request) -> tuple[int, Any, Any]:
@@ -190,7 +224,7 @@ def test_every_door_keeps_the_bounds_of_readers(run: Run, cluster_of: ClusterOf)
             doors = Doors(found[0])
             async with Client(home.address) as client:
                 receipt = await client.publish("orders", b"v")
-            assert receipt.offset is not None
+            assert receipt.offset == KNOWN
             assert await doors.at_least(receipt.offset) == 200, "one reads what one wrote"
             for name, ask in doors.asked.items():
                 async with asyncio.timeout(WAIT_S):
@@ -200,8 +234,23 @@ def test_every_door_keeps_the_bounds_of_readers(run: Run, cluster_of: ClusterOf)
                 async with asyncio.timeout(WAIT_S):
                     assert await ask(NARROW_MS) == STALE, name
             assert await doors.unbounded() == 200, "who demands nothing reads what is there"
+            await _begin_without_a_home(doors)
 
     run(scenario())
+
+
+async def _begin_without_a_home(doors: Doors) -> None:
+    """Streams that demand nothing newer than the copy here begin, and tell what it has."""
+    assert await doors.begins_live()
+    for name, follow in doors.followed.items():
+        seen = asyncio.Event()
+        following = asyncio.create_task(follow(seen, is_bounded=False))
+        waiting = asyncio.create_task(seen.wait())
+        async with asyncio.timeout(WAIT_S):
+            await asyncio.wait((following, waiting), return_when=asyncio.FIRST_COMPLETED)
+        assert seen.is_set(), f"{name}: {following.result()}"
+        following.cancel()
+        await asyncio.wait((following,))
 
 
 async def _lose(home: NodeProcess, doors: Doors) -> None:

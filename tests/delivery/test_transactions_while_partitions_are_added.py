@@ -57,7 +57,7 @@ async def test_one_that_has_begun_ends_by_the_layout_that_it_began_with(
         assert late.is_empty
         assert late.outdated == {"t": 0}
         async with asyncio.timeout(10):
-            while (await client.describe_topic("t")).layout == 0:
-                await asyncio.sleep(0.02)  # noqa: ASYNC110 - looked for, with a deadline
+            while (await client.describe_topic("t")).layout == 0:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
         found = [await client.fetch("t", partition, 0) for partition in (0, 1)]
         assert [[record.value for record in some] for some in found] == [[b"0"], [b"1"]]

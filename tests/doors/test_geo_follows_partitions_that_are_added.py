@@ -1,4 +1,4 @@
-"""A subscription of the profile `geo` to a topic that is given partitions, while keys are written."""
+"""A subscription of the profile `geo` to a topic that is given partitions under load."""
 
 from __future__ import annotations
 

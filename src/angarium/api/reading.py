@@ -100,6 +100,9 @@ class Interest(msgspec.Struct, frozen=True, kw_only=True):
     fence of the next one the partition ends with `LayoutChanged`. None: fences are no matter."""
     max_staleness_ms: int | None = None
     """As in `FetchRequest`, whenever something is delivered, and while nothing is."""
+    at_least: Offset | None = None
+    """As in `FetchRequest`: up to this offset, what a replica does not have comes from the leader,
+    instead of when the replica gets it."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):

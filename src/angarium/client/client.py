@@ -22,7 +22,7 @@ from angarium.client.publishing.fields import RecordColumns, RecordFields, spell
 from angarium.client.publishing.outgoing import outgoing
 from angarium.client.quotas import QuotaAdministration
 from angarium.client.reach import Reach
-from angarium.client.reading.bounds import staleness_ms_of
+from angarium.client.reading.bounds import offsets_known, staleness_ms_of
 from angarium.client.reading.face import Reading
 from angarium.client.reading.subscription import Subscription
 from angarium.client.recovery import RecoveryAdministration
@@ -237,6 +237,7 @@ class Client(
         *topics: str | Sequence[str],
         start: StartLike = "live",
         max_staleness: float | timedelta | None = None,
+        at_least: Receipt | Sequence[Receipt] | None = None,
     ) -> Subscription:
         """Return the records of topics, or of all topics that fit a pattern (`orders.*`).
 
@@ -245,7 +246,8 @@ class Client(
 
         A client with a region reads from the nearest replicas. With `max_staleness`, in seconds,
         one that is not known to be as new as that is left for the leader; while nobody is, nothing
-        is delivered.
+        is delivered. `at_least` are receipts of publishes: up to those, what the nearest replica
+        does not have yet comes from the leader, at once.
 
             async with client.subscribe("orders.*", start="earliest") as records:
                 async for record in records:
@@ -261,6 +263,7 @@ class Client(
             start,
             on_closed=opened.subscriptions.discard,
             max_staleness_ms=staleness_ms_of(max_staleness),
+            at_least=offsets_known(at_least),
         )
         opened.subscriptions.add(subscription)
         return subscription

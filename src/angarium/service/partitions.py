@@ -161,8 +161,9 @@ class Partitions:
     ) -> dict[RaftGroupId, PartitionSeen]:
         by_node: defaultdict[NodeId, list[RaftGroupId]] = defaultdict(list)
         for partition in partitions:
-            # The first replica is the preferred leader: it knows most.
-            up = next((one for one in partition.replicas if self._node.peers.is_up(one)), None)
+            # The first replica is the preferred leader: it knows most. Readers know what they have.
+            holders = (*partition.replicas, *partition.readers)
+            up = next((one for one in holders if self._node.peers.is_up(one)), None)
             if up is not None:
                 by_node[up].append(partition.group)
         answers = await asyncio.gather(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from angarium.api import Delivery, FetchRequest, FetchResult, StartAt
 from angarium.api.reading import check_start
 from angarium.batch import Batch
-from angarium.errors import AngariumError, LayoutChanged, OffsetOutOfRange
+from angarium.errors import AngariumError, InvalidArgument, LayoutChanged, OffsetOutOfRange
 from angarium.ids import Offset
 from angarium.service.fetching import before
 
@@ -81,12 +81,14 @@ class Subscribing:
 class _Cursor:
     """How far a subscriber is in one partition."""
 
-    __slots__ = ("group", "interest", "next", "task", "wake")
+    __slots__ = ("group", "interest", "knows", "next", "task", "wake")
 
     def __init__(self, interest: Interest, group: RaftGroupId, start: Offset) -> None:
         self.interest = interest
         self.group = group
         self.next = start
+        self.knows = -1 if interest.at_least is None else interest.at_least
+        """Up to where the subscriber knows of records: what this replica lacks is got elsewhere."""
         self.wake = lambda: None
         self.task: asyncio.Task[None] | None = None
 
@@ -125,6 +127,8 @@ class LocalSubscription:
         partitions = []
         for interest in interests:
             check_start(interest.start)
+            if (interest.at_least or 0) < 0:
+                raise InvalidArgument(f"at_least is not negative: {interest.at_least}")
             partitions.append(await self._topics.partition(interest.topic, interest.partition))
         for interest, partition in zip(interests, partitions, strict=True):
             start = await self._begin(interest)
@@ -135,14 +139,21 @@ class LocalSubscription:
             cursor = _Cursor(interest, partition.group, start)
             self._cursors[interest.topic, interest.partition] = cursor
             self._dispatcher.listen(interest.topic, interest.partition, self)
-            is_here = self._node.replicas.full(partition.group) is not None
-            # With a bound, every page is looked at anew, and whether nothing has come, too.
-            if not is_here or interest.max_staleness_ms is not None:
+            if not self._read_here(cursor):
                 cursor.task = asyncio.create_task(self._follow(cursor))
-            else:
-                cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
-                self._wake(cursor)
         await self._dispatcher.known()
+
+    def _read_here(self, cursor: _Cursor) -> bool:
+        """Read a partition from this node's replica from now on, if that will do; tell whether."""
+        replica = self._node.replicas.full(cursor.group)
+        # With a bound, every page is looked at anew, and whether nothing has come, too.
+        if replica is None or cursor.interest.max_staleness_ms is not None:
+            return False
+        if cursor.next <= cursor.knows and replica.end_offset <= cursor.knows:
+            return False
+        cursor.wake = lambda one=cursor: self._wake(one)  # type: ignore[misc]
+        self._wake(cursor)
+        return True
 
     async def _begin(self, interest: Interest) -> Offset:
         """Listen to what passes, and return where what is stored begins.
@@ -284,7 +295,9 @@ class LocalSubscription:
         interest = cursor.interest
         try:
             while True:
-                result = await self._page(interest, cursor.next)
+                result = await self._page(cursor)
+                if result.end_offset > cursor.knows and not result.batches:
+                    cursor.knows = -1  # nothing is left of what it knew of
                 if result.batches:
                     start, cursor.next = cursor.next, Batch.trusted(result.batches[-1]).next_offset
                     self._arrived.append(
@@ -302,6 +315,8 @@ class LocalSubscription:
                     self._something.set()
                     self._taken.clear()
                     await self._taken.wait()
+                if interest.at_least is not None and self._read_here(cursor):
+                    return
         except LayoutChanged:
             self._arrived.append(_stop_of(interest))
             self._something.set()
@@ -309,8 +324,10 @@ class LocalSubscription:
             self._error = error
             self._something.set()
 
-    async def _page(self, interest: Interest, offset: Offset) -> FetchResult:
-        """Return what a node with a replica has from `offset` on, waiting for it a while."""
+    async def _page(self, cursor: _Cursor) -> FetchResult:
+        """Return what a node with a replica has from there on, waiting for it a while."""
+        interest, offset = cursor.interest, cursor.next
+        known = max(offset - 1, cursor.knows)
         request = FetchRequest(
             topic=interest.topic,
             partition=interest.partition,
@@ -318,7 +335,7 @@ class LocalSubscription:
             bytes_max=DELIVERY_BYTES_MAX,
             wait_ms=REMOTE_WAIT_MS,
             layout=interest.layout,
-            at_least=Offset(offset - 1) if offset else None,
+            at_least=None if known < 0 else Offset(known),
             max_staleness_ms=interest.max_staleness_ms,
         )
         try:

@@ -13,6 +13,8 @@ from angarium.api import FetchRequest, Start, StartAt
 from angarium.api.stored_records import readable
 from angarium.batch import NEVER
 from angarium.doors import timing
+from angarium.doors.feeds.following import Whole
+from angarium.doors.feeds.positions import LIVE
 from angarium.doors.intake import Intake, Outgoing
 from angarium.errors import InvalidArgument, NotFound, OffsetOutOfRange, PreconditionFailed
 from angarium.ids import Offset
@@ -118,7 +120,7 @@ class Subjects:
     async def subscribe(self, subject: str) -> Subscription:
         """Begin with what comes from now on; a subject that is not there is made."""
         await self._check(subject)
-        return await subscribed_live(self._broker, subject, from_start=False)
+        return await subscribed_live(self._broker, Whole(subject, LIVE))
 
     # --- what a subject is ----------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from angarium.api import FetchRequest, Start, StartAt
 from angarium.api.fences import bound_of, gates_open
 from angarium.api.stored_records import readable, records_of
+from angarium.doors.feeds.positions import found_start
 from angarium.errors import LayoutChanged, OffsetOutOfRange
 from angarium.ids import Offset
 
@@ -119,7 +120,7 @@ class Source:
 
     async def find_start(self, broker: Broker) -> None:
         """Go to the first message after the time that was seen."""
-        self.next = await broker.find_offset(self.topic, self.partition, self._start)
+        self.next = await found_start(broker, self.topic, self.partition, self._start)
 
     def read(
         self, batches: Sequence[Buffer], *, from_offset: Offset, expired: Ranges
@@ -152,7 +153,7 @@ async def history(broker: Broker, topics: Sequence[Followed]) -> AsyncGenerator[
     sources = {source.number: source for one in topics for source in one.sources.values()}
     latest = Start(StartAt.LATEST)
     for one in topics:
-        there = {at: await broker.find_offset(one.topic, at, latest) for at in one.sources}
+        there = {at: await found_start(broker, one.topic, at, latest) for at in one.sources}
         for at, end in (await one.look(broker, there)).items():
             ends[one.sources[at].number] = end
     heads: list[Sent] = []

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import ConsumeRequest, GroupConfig
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
+from angarium.doors.feeds.following import EARLIEST, Whole
 from angarium.doors.feeds.passing import passing_id, time_us
+from angarium.doors.feeds.positions import LIVE as LATEST
 from angarium_compat.hermes.joined_feed import JoinedFeed
 from angarium_compat.subscribing import listening, subscribed_live
 
@@ -66,7 +68,9 @@ async def begun(broker: LiveBroker, groups: GroupBroker, topic: str, group: str)
     mode, which is handed to everybody who is there.
     """
     if group in (LIVE, REPLAY):
-        return TopicFeed(await subscribed_live(broker, topic, from_start=group == REPLAY))
+        return TopicFeed(
+            await subscribed_live(broker, Whole(topic, EARLIEST if group == REPLAY else LATEST))
+        )
     passing, _ = await listening(broker, topic)
     try:
         consumption = await groups.consume(

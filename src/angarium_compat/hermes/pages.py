@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from angarium.api import Consumption, GroupBroker, Subscription
     from angarium.doors.feeds.feed import Feed
+    from angarium.doors.feeds.following import Whole
     from angarium.doors.http.observing import Facts
     from angarium.doors.intake import Placed
     from angarium.wire.http import Request, Stream
@@ -91,13 +92,9 @@ class HermesSubscribing(Subscribing):
         super().__init__(broker, groups, GROUP)
         self._live = broker
 
-    async def subscribed(
-        self, topic: str, *, from_start: bool, max_staleness_ms: int | None = None
-    ) -> Subscription:
+    async def subscribed(self, wish: Whole) -> Subscription:
         """Subscribe to a topic."""
-        return await subscribed_live(
-            self._live, topic, from_start=from_start, max_staleness_ms=max_staleness_ms
-        )
+        return await subscribed_live(self._live, wish)
 
     async def joined(self, topic: str, group: str) -> Consumption:
         """Take part in a group."""

@@ -15,6 +15,7 @@ from tests.on_a_loop import eventually, run
 
 from angarium.client import Client
 from angarium.doors.feeds.feed import TopicFeed
+from angarium.doors.feeds.following import EARLIEST, Whole
 from angarium.doors.grpc import GrpcDoor
 from angarium.doors.http import HttpDoor
 from angarium.doors.http.graphql.subscribing import REPLAY, Subscribing
@@ -127,7 +128,7 @@ async def over_graphql(doors: Open, seen: Seen) -> None:
 
 
 async def of_an_earlier_client(doors: Open, seen: Seen) -> None:
-    feed = TopicFeed(await subscribed_live(doors.service, "t", from_start=True))
+    feed = TopicFeed(await subscribed_live(doors.service, Whole("t", EARLIEST)))
     try:
         async for portion in feed:
             for record in portion.records:

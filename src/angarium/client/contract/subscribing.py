@@ -141,6 +141,7 @@ class RemoteSubscription:
             interest.start,
             interest.layout,
             interest.max_staleness_ms,
+            interest.at_least,
         )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from angarium.client.publishing.receipts import Receipt
 from angarium.errors import InvalidArgument
 from angarium.ids import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SEEN_MAX: Final = 100_000
 """Partitions whose ends a client remembers. At the bound the one it read longest ago is forgotten,
@@ -43,6 +46,19 @@ def offset_known(at_least: Receipt | int | None, topic: str, partition: int) -> 
             " is read"
         )
     return at_least.offset
+
+
+def offsets_known(
+    at_least: Receipt | Sequence[Receipt] | None,
+) -> dict[tuple[str, int], Offset]:
+    """Return by topic and partition what has to be there, as receipts tell."""
+    receipts = (at_least,) if isinstance(at_least, Receipt) else at_least or ()
+    found: dict[tuple[str, int], Offset] = {}
+    for one in receipts:
+        if one.offset is not None:
+            place = (one.topic, one.partition)
+            found[place] = Offset(max(one.offset, found.get(place, 0)))
+    return found
 
 
 def staleness_ms_of(max_staleness: float | timedelta | None) -> int | None:

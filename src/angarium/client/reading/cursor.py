@@ -24,6 +24,7 @@ class Cursor:
     """
 
     __slots__ = (
+        "at_least",
         "layout",
         "link",
         "max_staleness_ms",
@@ -36,8 +37,15 @@ class Cursor:
     )
 
     def __init__(
-        self, topic: str, partition: int, start: Start, *, max_staleness_ms: int | None = None
+        self,
+        topic: str,
+        partition: int,
+        start: Start,
+        *,
+        max_staleness_ms: int | None = None,
+        at_least: Offset | None = None,
     ) -> None:
+        self.at_least = at_least
         self.max_staleness_ms = max_staleness_ms
         self.topic = topic
         self.partition = partition

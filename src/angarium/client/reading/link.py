@@ -119,4 +119,5 @@ def _want(number: int, cursor: Cursor) -> Want:
         cursor.resumption,
         cursor.layout,
         cursor.max_staleness_ms,
+        cursor.at_least,
     )

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.fences import Gates
@@ -23,10 +24,13 @@ from angarium.retrying import later
 from angarium.wire.operations import FindOffsetAnswer, FindOffsetHeader, Operation, TopicHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from angarium.api import TopicInfo
     from angarium.client.reach import Reach
     from angarium.client.reading.mailbox import Mailbox
     from angarium.client.reading.wishes import Wishes
+    from angarium.ids import Offset
     from angarium.wire import Connection
 
 STRIKES_MAX: Final = 3
@@ -52,8 +56,10 @@ class Steering:
         mailbox: Mailbox,
         *,
         max_staleness_ms: int | None = None,
+        at_least: Mapping[tuple[str, int], Offset] = MappingProxyType({}),
     ) -> None:
         self._max_staleness_ms = max_staleness_ms
+        self._at_least = at_least
         self.cursors: dict[tuple[str, int], Cursor] = {}
         self._reach = reach
         self._wishes = wishes
@@ -239,7 +245,12 @@ class Steering:
             key = (info.name, partition.number)
             if key not in self.cursors:
                 begin = start_in(start, partition.number)
-                self.cursors[key] = Cursor(*key, begin, max_staleness_ms=self._max_staleness_ms)
+                self.cursors[key] = Cursor(
+                    *key,
+                    begin,
+                    max_staleness_ms=self._max_staleness_ms,
+                    at_least=self._at_least.get(key),
+                )
 
     async def _follow_the_nearest(self) -> None:
         """Let go of streams to nodes that are no longer the ones to read from.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from angarium.client.reading.mailbox import Mailbox
@@ -12,11 +13,12 @@ from angarium.client.reading.wishes import Wishes, is_pattern
 from angarium.wire import DeadlineExceeded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from angarium.client.reach import Reach
     from angarium.client.reading.starts import StartLike
     from angarium.client.records import ReceivedBatch, Record
+    from angarium.ids import Offset
 
 
 class Subscription:
@@ -35,6 +37,7 @@ class Subscription:
         *,
         on_closed: Callable[[Subscription], None],
         max_staleness_ms: int | None = None,
+        at_least: Mapping[tuple[str, int], Offset] = MappingProxyType({}),
     ) -> None:
         start_in(start, 0)  # a start that makes no sense is refused here, not later in a task
         self._reach = reach
@@ -42,7 +45,11 @@ class Subscription:
         self._wishes.add(topics, start)
         self._mailbox = Mailbox(reach.settings.delivery_bytes_max)
         self._steering = Steering(
-            reach, self._wishes, self._mailbox, max_staleness_ms=max_staleness_ms
+            reach,
+            self._wishes,
+            self._mailbox,
+            max_staleness_ms=max_staleness_ms,
+            at_least=at_least,
         )
         self._running: asyncio.Task[None] | None = None
         self._records: Iterator[Record] = iter(())

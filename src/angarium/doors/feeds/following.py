@@ -36,6 +36,8 @@ class Whole(NamedTuple):
     """Where to begin in each partition that is there, instead; in those left out, at its start."""
     max_staleness_ms: int | None = None
     """As in `Interest`."""
+    at_least: Mapping[int, Offset] | None = None
+    """As in `Interest`, by partition."""
 
     def start_in(self, partition: int) -> Start:
         """Return where to begin in a partition that is there."""
@@ -115,6 +117,7 @@ class Following:
             start=Start(StartAt.OFFSET, self._positions[partition]),
             layout=self._gates.opened,
             max_staleness_ms=self.wish.max_staleness_ms,
+            at_least=None if self.wish.at_least is None else self.wish.at_least.get(partition),
         )
 
     def stopped(self, partition: int) -> None:

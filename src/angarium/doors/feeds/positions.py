@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import Interest, Start, StartAt
-from angarium.errors import InvalidArgument
+from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from angarium.api import Broker
 
 _WORD: Final = re.compile(r"\d{1,19}(\.\d{1,19})*", re.ASCII)
+
+_KNOWN: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,18})", re.ASCII)
+"""One of those that `known_in` reads."""
 
 LIVE: Final = Start(StartAt.LATEST)
 
@@ -38,6 +41,40 @@ def offsets_in(word: str) -> list[Offset]:
     return [Offset(int(part)) for part in word.split(".")]
 
 
+def known_in(text: str | None, partition: int | None) -> dict[int, Offset]:
+    """Return by partition what a reader knows of: `57` in the one that it reads, or `2:57,0:9`."""
+    found: dict[int, Offset] = {}
+    for part in text.split(",") if text is not None else ():
+        said = _KNOWN.fullmatch(part.strip())
+        number = partition if said is None or said[1] is None else int(said[1])
+        if said is None or number is None or number != (number if partition is None else partition):
+            raise InvalidArgument(
+                f"at_least={text[:40] if text else text!r}: say PARTITION:OFFSET, with commas "
+                "between several, or the offset alone where one partition is read"
+            )
+        found[number] = Offset(max(int(said[2]), found.get(number, 0)))
+    return found
+
+
+async def found_start(broker: Broker, topic: str, number: int, start: Start) -> Offset:
+    """Return where a stream begins in a partition.
+
+    The end is for the leader to say. While nobody leads, because a home is lost, it is where the
+    nearest replica ends: what the leader has more comes behind that, once there is one again.
+    """
+    try:
+        return await broker.find_offset(topic, number, start)
+    except AngariumError as error:
+        if not error.retriable or start.at is StartAt.OFFSET:
+            raise
+        partition = (await broker.describe_topic(topic)).partitions[number]
+        is_first = start.at is StartAt.EARLIEST
+        known = partition.start_offset if is_first else partition.end_offset
+        if known is None:
+            raise  # nobody has a copy who could be asked
+        return known
+
+
 async def starts(
     broker: Broker, topic: str, partitions: Sequence[int], start: Start, *, resumed: str | None
 ) -> list[Offset]:
@@ -46,12 +83,12 @@ async def starts(
     Partitions that the topic did not have yet when `resumed` was told are read from their start.
     """
     if resumed is None:
-        return [await broker.find_offset(topic, number, start) for number in partitions]
+        return [await found_start(broker, topic, number, start) for number in partitions]
     known = offsets_in(resumed)
     if len(known) > len(partitions):
         raise InvalidArgument("the id is that of a stream with more partitions")
     return known + [
-        await broker.find_offset(topic, number, Start(StartAt.EARLIEST))
+        await found_start(broker, topic, number, Start(StartAt.EARLIEST))
         for number in partitions[len(known) :]
     ]
 

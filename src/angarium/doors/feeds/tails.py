@@ -18,7 +18,8 @@ from angarium.api import FetchRequest, Interest, Start, StartAt
 from angarium.api.fences import stretch
 from angarium.api.stored_records import delivered, readable, records_of
 from angarium.doors.callers import counted_of
-from angarium.doors.feeds.positions import LIVE
+from angarium.doors.feeds.following import Whole
+from angarium.doors.feeds.positions import LIVE, found_start
 from angarium.doors.feeds.whole import whole_topic
 from angarium.errors import AngariumError, OffsetOutOfRange, QuotaExceeded, retry_after_of
 from angarium.ids import Offset
@@ -77,6 +78,8 @@ class TailKey(NamedTuple):
     form: str
     max_staleness_ms: int | None = None
     """How old what is read may be, as in `FetchRequest`; None: as old as it likes."""
+    at_least: tuple[tuple[int, Offset], ...] = ()
+    """By partition, offsets that followers know of, as in `FetchRequest`."""
 
 
 class Tails:
@@ -164,14 +167,22 @@ class Tail:
 
     async def _subscribed(self) -> Subscription:
         topic, number, bound = self._key.topic, self._key.partition, self._key.max_staleness_ms
+        known = dict(self._key.at_least)
         if number is None:
-            self._whole = await whole_topic(self._broker, topic, LIVE, max_staleness_ms=bound)
+            wanted = Whole(topic, LIVE, max_staleness_ms=bound, at_least=known)
+            self._whole = await whole_topic(self._broker, wanted)
             self._grow()
             return self._whole
-        offset = await self._broker.find_offset(topic, number, LIVE)
+        offset = await found_start(self._broker, topic, number, LIVE)
         self.partitions, self.positions = [number], [offset]
         start = Start(StartAt.OFFSET, offset)
-        wish = Interest(topic=topic, partition=number, start=start, max_staleness_ms=bound)
+        wish = Interest(
+            topic=topic,
+            partition=number,
+            start=start,
+            max_staleness_ms=bound,
+            at_least=known.get(number),
+        )
         return await self._broker.subscribe([wish])
 
     async def _follow(self, subscription: Subscription) -> None:
@@ -269,6 +280,8 @@ class Tail:
             partition=number,
             offset=start,
             bytes_max=CATCH_UP_BYTES,
+            # Where the tail is, somebody has all of it: a replica that has not would seem to end.
+            at_least=Offset(end - 1),
             max_staleness_ms=self._key.max_staleness_ms,
         )
         result: FetchResult | None = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import Start, StartAt
 from angarium.doors.feeds.following import EARLIEST, Following, Whole
+from angarium.doors.feeds.positions import found_start
 from angarium.errors import AngariumError
 
 if TYPE_CHECKING:
@@ -32,12 +33,10 @@ LOOK_SECONDS: Final = 5.0
 """How often a topic is looked at for partitions that were added without anything else coming."""
 
 
-async def whole_topic(
-    broker: Broker, topic: str, start: Start, *, max_staleness_ms: int | None = None
-) -> WholeTopics:
+async def whole_topic(broker: Broker, wish: Whole) -> WholeTopics:
     """Subscribe to a topic with whatever partitions it has and will have; raises `NotFound`."""
     subscription = WholeTopics(broker)
-    await subscription.want([Whole(topic, start, max_staleness_ms=max_staleness_ms)])
+    await subscription.want([wish])
     return subscription
 
 
@@ -151,7 +150,7 @@ class WholeTopics:
             start = start_in(number)
             at: int = start.value
             if start.at is not StartAt.OFFSET:
-                at = await self._broker.find_offset(topic, number, start)
+                at = await found_start(self._broker, topic, number, start)
             if number in following.unbegun:  # nobody was faster
                 following.begin(number, at)
 

@@ -23,6 +23,7 @@ from angarium.doors.grpc.consuming import consume
 from angarium.doors.grpc.from_messages import partition_of, start_of, wants_batches
 from angarium.doors.grpc.record_messages import filled, say_who_served, with_batches
 from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.ids import Offset
 from angarium.proto.v1 import broker_pb2 as pb
 from angarium.wire.errors import Unreachable
 
@@ -115,13 +116,22 @@ class Wishes:
                 partitions = await partitions_of(self._broker, topic)
             layout = message.layout if message.HasField("layout") else None
             bound = message.max_staleness_ms if message.HasField("max_staleness_ms") else None
+            known = {number: Offset(known) for number, known in message.at_least.items()}
             start = start_of(message.start)
             if layout is None and not message.HasField("partition"):
                 check_start(start)
-                wholes.append(Whole(topic, start, max_staleness_ms=bound))
+                wholes.append(Whole(topic, start, max_staleness_ms=bound, at_least=known))
             else:
                 wanted = interests(topic, partitions, start)
-                named += [replace(one, layout=layout, max_staleness_ms=bound) for one in wanted]
+                named += [
+                    replace(
+                        one,
+                        layout=layout,
+                        max_staleness_ms=bound,
+                        at_least=known.get(one.partition),
+                    )
+                    for one in wanted
+                ]
             self._wanted.setdefault(topic, set()).update(partitions)
             if sum(map(len, self._wanted.values())) > self._interests_max:
                 raise LimitExceeded(

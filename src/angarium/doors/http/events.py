@@ -20,7 +20,7 @@ from angarium.batch.deadlines import ranges_of
 from angarium.doors.callers import UNCOUNTED, presence_of
 from angarium.doors.feeds.beating import beating
 from angarium.doors.feeds.feed import GroupFeed
-from angarium.doors.feeds.positions import LIVE, partitions_of, starts, word_of
+from angarium.doors.feeds.positions import LIVE, known_in, partitions_of, starts, word_of
 from angarium.doors.feeds.tails import TailKey
 from angarium.doors.http.problems import told
 from angarium.doors.http.record_json import Count, Encoding, Partition, record_out
@@ -63,6 +63,9 @@ class StreamParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     encoding: Encoding = "text"
     max_staleness_ms: Count | None = None
     """All that was committed so long ago has come, or the stream ends with TOO_STALE."""
+    at_least: Annotated[str, Meta(max_length=8_192)] | None = None
+    """An offset of a receipt, as PARTITION:OFFSET, or several with commas between them: up to there
+    the leader is asked for what the nearest replica does not have yet."""
     group: Annotated[str, Meta(min_length=1)] | None = None
     """Take part in this group instead; each record is acknowledged when it has been written."""
 
@@ -107,7 +110,14 @@ class Streaming:
         start = start_of(given)
         partitions = await partitions_of(self._broker, given.topic)
         resumed = request.text_header(b"last-event-id") or given.last_event_id or None
-        key = TailKey(given.topic, given.partition, given.encoding, given.max_staleness_ms)
+        known = known_in(given.at_least, given.partition)
+        key = TailKey(
+            given.topic,
+            given.partition,
+            given.encoding,
+            given.max_staleness_ms,
+            tuple(sorted(known.items())),
+        )
         # The tail first: what comes between its beginning and ours is then caught up with.
         writing = partial(_event, in_base64=given.encoding == "base64")
         tail = await self._tails.follow(key, writing)
@@ -133,7 +143,7 @@ class Streaming:
             raise UnsupportedOperation("groups are not served here")
         if given.partition is not None or given.offset is not None or given.since_us is not None:
             raise InvalidArgument("a group knows by itself where it is")
-        if given.max_staleness_ms is not None:
+        if given.max_staleness_ms is not None or given.at_least is not None:
             raise InvalidArgument(
                 "a group is lent records by the leader: there is no bound to keep"
             )

@@ -43,6 +43,9 @@ class Subscribe(_Said, frozen=True):
     """Records that may be sent before `credit` gives more; without it, as fast as they are read."""
     max_staleness_ms: Count | None = None
     """All that was committed so long ago has come, or the subscription ends with TOO_STALE."""
+    at_least: Annotated[str, Meta(max_length=8_192)] | None = None
+    """Offsets of receipts, as PARTITION:OFFSET with commas between them: up to there the leader is
+    asked for what the nearest replica does not have yet."""
 
 
 class Consume(_Said, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from angarium.api import ConsumeRequest, Interest, Start, StartAt
 from angarium.doors.feeds.following import Whole
-from angarium.doors.feeds.positions import offsets_in
+from angarium.doors.feeds.positions import found_start, known_in, offsets_in
 from angarium.doors.feeds.whole import WholeTopics
 from angarium.doors.http.ack_json import AckWriter, mode_of
 from angarium.doors.http.events import start_of
@@ -199,20 +199,22 @@ class Session(SocketSession):
         topic, start, number = said.topic, start_of(said), said.partition
         known = None if said.position is None else offsets_in(said.position)
         starts = [Start(StartAt.OFFSET, one) for one in known or ()]
+        bound, written = said.max_staleness_ms, known_in(said.at_least, number)
         if number is None:
             begin = None if known is None else dict(enumerate(starts))
-            wish = Whole(topic, start, begin, max_staleness_ms=said.max_staleness_ms)
+            wish = Whole(topic, start, begin, max_staleness_ms=bound, at_least=written)
             whole = WholeTopics(self._broker)
             await whole.want([wish])
             return TopicSocketFeed(whole, self._websocket, said, whole.following(topic).starts)
-        offset = await self._broker.find_offset(topic, number, starts[0] if starts else start)
+        offset = await found_start(self._broker, topic, number, starts[0] if starts else start)
         subscription = await self._broker.subscribe(
             [
                 Interest(
                     topic=topic,
                     partition=number,
                     start=Start(StartAt.OFFSET, offset),
-                    max_staleness_ms=said.max_staleness_ms,
+                    max_staleness_ms=bound,
+                    at_least=written.get(number),
                 )
             ]
         )

@@ -69,4 +69,5 @@ def _interest(want: Want, numbers: Numbers) -> Interest:
         start=want.start,
         layout=want.layout,
         max_staleness_ms=want.max_staleness_ms,
+        at_least=want.at_least,
     )

@@ -382,18 +382,27 @@ class Start(_message.Message):
     def __init__(self, earliest: _Optional[_Union[Start.Earliest, _Mapping]] = ..., latest: _Optional[_Union[Start.Latest, _Mapping]] = ..., offset: _Optional[int] = ..., timestamp_us: _Optional[int] = ...) -> None: ...
 
 class Interest(_message.Message):
-    __slots__ = ("topic", "partition", "start", "layout", "max_staleness_ms")
+    __slots__ = ("topic", "partition", "start", "layout", "max_staleness_ms", "at_least")
+    class AtLeastEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     LAYOUT_FIELD_NUMBER: _ClassVar[int]
     MAX_STALENESS_MS_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     start: Start
     layout: int
     max_staleness_ms: int
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., layout: _Optional[int] = ..., max_staleness_ms: _Optional[int] = ...) -> None: ...
+    at_least: _containers.ScalarMap[int, int]
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., layout: _Optional[int] = ..., max_staleness_ms: _Optional[int] = ..., at_least: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
     __slots__ = ("open", "add", "drop", "credit", "settle")

@@ -143,6 +143,7 @@ class Want(msgspec.Struct, frozen=True, array_like=True, tag=1):
     start: Start = Start()
     layout: int | None = None
     max_staleness_ms: int | None = None
+    at_least: Offset | None = None
 
 
 class Drop(msgspec.Struct, frozen=True, array_like=True, tag=2):

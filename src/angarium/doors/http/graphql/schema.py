@@ -123,7 +123,9 @@ type Subscription {
   The records of a topic. Group "" is what comes from now on, "__REPLAY__" everything from the
   start; any other takes part in that group, where each record is acknowledged once it was sent.
   """
-  subscribe(topic: String!, groupId: String = "", maxStalenessMs: Long): Message!
+  subscribe(
+    topic: String!, groupId: String = "", maxStalenessMs: Long, atLeast: String
+  ): Message!
 }
 
 type Message {

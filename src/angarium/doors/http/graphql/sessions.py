@@ -248,10 +248,14 @@ class GraphqlSession(SocketSession):
             topic: str,
             groupId: str | None,  # noqa: N803  (the schema's name)
             maxStalenessMs: int | None = None,  # noqa: N803
+            atLeast: str | None = None,  # noqa: N803
         ) -> Events:
             opened.append(
                 self._subscribing.stream(
-                    topic=topic, group=groupId or LIVE, max_staleness_ms=maxStalenessMs
+                    topic=topic,
+                    group=groupId or LIVE,
+                    max_staleness_ms=maxStalenessMs,
+                    at_least=atLeast,
                 )
             )
             return opened[-1]

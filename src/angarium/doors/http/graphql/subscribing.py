@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import ConsumeRequest, Start, StartAt
 from angarium.doors.feeds.feed import GroupFeed, TopicFeed
+from angarium.doors.feeds.following import Whole
 from angarium.doors.feeds.passing import passing_id, time_us
+from angarium.doors.feeds.positions import known_in
 from angarium.doors.feeds.whole import whole_topic
 from angarium.doors.http.graphql.resolving import RecordView, base64_of, text_of
 from angarium.errors import InvalidArgument
@@ -67,30 +69,38 @@ class Subscribing:
         self._groups = groups
         self._config = config
 
-    def stream(self, *, topic: str, group: str, max_staleness_ms: int | None = None) -> Events:
-        return Events(partial(self._begun, topic, group, max_staleness_ms))
+    def stream(
+        self,
+        *,
+        topic: str,
+        group: str,
+        max_staleness_ms: int | None = None,
+        at_least: str | None = None,
+    ) -> Events:
+        return Events(partial(self._begun, topic, group, max_staleness_ms, at_least))
 
-    async def _begun(self, topic: str, group: str, max_staleness_ms: int | None) -> Feed:
+    async def _begun(
+        self, topic: str, group: str, max_staleness_ms: int | None, at_least: str | None
+    ) -> Feed:
         if group in (LIVE, REPLAY):
-            return TopicFeed(
-                await self.subscribed(
-                    topic, from_start=group == REPLAY, max_staleness_ms=max_staleness_ms
-                )
+            if (max_staleness_ms or 0) < 0:
+                raise InvalidArgument(f"maxStalenessMs is not negative: {max_staleness_ms}")
+            wish = Whole(
+                topic,
+                Start(StartAt.EARLIEST if group == REPLAY else StartAt.LATEST),
+                max_staleness_ms=max_staleness_ms,
+                at_least=known_in(at_least, None),
             )
-        if max_staleness_ms is not None:
+            return TopicFeed(await self.subscribed(wish))
+        if max_staleness_ms is not None or at_least is not None:
             raise InvalidArgument(
                 "a group is lent records by the leader: there is no bound to keep"
             )
         return GroupFeed(await self.joined(topic, group))
 
-    async def subscribed(
-        self, topic: str, *, from_start: bool, max_staleness_ms: int | None = None
-    ) -> Subscription:
+    async def subscribed(self, wish: Whole) -> Subscription:
         """Subscribe to a topic; raises `NotFound`."""
-        if (max_staleness_ms or 0) < 0:
-            raise InvalidArgument(f"maxStalenessMs is not negative: {max_staleness_ms}")
-        start = Start(StartAt.EARLIEST if from_start else StartAt.LATEST)
-        return await whole_topic(self._broker, topic, start, max_staleness_ms=max_staleness_ms)
+        return await whole_topic(self._broker, wish)
 
     async def joined(self, topic: str, group: str) -> Consumption:
         """Take part in a group; raises `NotFound`."""
