@@ -56,8 +56,8 @@ def offsets_known(
     found: dict[tuple[str, int], Offset] = {}
     for one in receipts:
         if one.offset is not None:
-            place = (one.topic, one.partition)
-            found[place] = Offset(max(one.offset, found.get(place, 0)))
+            key = (one.topic, one.partition)
+            found[key] = Offset(max(one.offset, found.get(key, 0)))
     return found
 
 

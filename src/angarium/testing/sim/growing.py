@@ -19,6 +19,7 @@ from angarium.machine.catalog import Fenced, Topic, TopicSettings
 from angarium.machine.catalog.layouts import next_step
 from angarium.machine.catalog.topics import Topics, laid_out_anew
 from angarium.machine.catalog.values import Partition
+from angarium.node.spanning import older
 from angarium.replica.acks import Dealt
 from angarium.testing.sim.clock import MILLISECOND, SECOND
 
@@ -145,10 +146,23 @@ class Growing:
             if isinstance(step, Fenced):
                 delay = self._rng.randrange(HEARD_WITHIN)
                 self._world.scheduler.after(delay, self._told, step)
-            elif step is not None:
+            elif step is not None and not self._is_anything_staged(view):
                 now = self._world.clock_of(node)
                 replica.partition.submit(step, now=now, reply=lambda _: None)
                 replica.process()
+
+    def _is_anything_staged(self, view: Topic) -> bool:
+        """Tell what the leaders of older partitions say when asked, as by `node.spanning`."""
+        seen = (
+            self._world.replica_at(node, group)
+            for group in older(view)
+            for node in self._world.node_ids
+        )
+        return any(
+            one.partition.machine.numbering.transactions.staged_bytes
+            for one in seen
+            if one is not None and one.may_serve
+        )
 
     def dealt(self, node: NodeId, group: RaftGroupId, layout: int | None) -> Dealt | None:
         """Return what a leader knows of the layout that a publish names."""

@@ -15,14 +15,20 @@ from angarium.testing.history import Publish
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterator
 
     from angarium.ids import RaftGroupId
+    from angarium.machine import Stage
     from angarium.testing.history import Transaction
     from angarium.testing.sim.growing import Growing
     from angarium.testing.sim.world import World
 
 KEYS: Final = 6
 """Keys of one transactor."""
+
+DAWDLES: Final = 0.5
+REPEATS_MAX: Final = 24
+"""How often a transaction takes its time before it commits, and by how many repeated parts."""
 
 PRODUCER: Final = 1_000_000
 """Added to a transactor's number: nobody else publishes under that."""
@@ -72,6 +78,14 @@ class KeyedStaging:
             growing.note(key, publish, self._order)
             self._publishes.setdefault(publish.group, []).append(publish)
         return {group: tuple(one.values[0] for one in of) for group, of in self._publishes.items()}
+
+    def dawdling(
+        self, stages: list[tuple[RaftGroupId, Stage]]
+    ) -> Iterator[tuple[RaftGroupId, Stage]]:
+        """Yield parts that are staged already, to be sent again: that takes a while."""
+        if self.is_needed and self._rng.random() < DAWDLES:
+            for _ in range(self._rng.randrange(1, REPEATS_MAX)):
+                yield self._rng.choice(stages)
 
     def committed(self, one: Transaction) -> None:
         """Note where a transaction has put its records, as far as it was told."""

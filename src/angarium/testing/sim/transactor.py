@@ -149,7 +149,9 @@ class Transactor(ScriptedClient):
             if isinstance(heard.outcome, Refused) and not _is_held_up(heard.outcome):
                 self._judge("a beginning", heard.outcome)
                 return False
+        sent: list[tuple[RaftGroupId, Stage]] = []
         for group, command in self._stages(one):
+            sent.append((group, command))
             if self._rng.random() < 0.03:
                 return False
             try:
@@ -158,6 +160,12 @@ class Transactor(ScriptedClient):
                 return False
             if isinstance(told.outcome, Refused):
                 self._judge("a stage", told.outcome)
+                return False
+        # A writer with many tasks takes its time: so fences are wanted meanwhile.
+        for group, command in self._keyed.dawdling(sent):
+            heard = yield Ask(group, command)
+            if isinstance(heard.outcome, Refused):
+                self._judge("a part that comes again", heard.outcome)
                 return False
         return True
 
