@@ -29,7 +29,7 @@ from angarium.telemetry.logs import LEVELS, LogFormat
 LABEL_CHARACTERS_MAX: Final = 64
 """Longer labels are refused: every node keeps every node's labels in memory."""
 
-NODE_ID_END: Final = 1 << 15
+NODE_ID_END: Final = 1 << 14
 """Node ids are below it."""
 
 PROCESSES_MAX: Final = 64

@@ -52,7 +52,7 @@ class FolderIdentity:
 
     def __post_init__(self) -> None:
         assert 0 <= self.cluster_id < 1 << 128, "a cluster id fits 128 bits"
-        assert 0 < self.node_id < 1 << 15, "a node id fits 15 bits"
+        assert 0 < self.node_id < 1 << 14, "a node id fits 14 bits"
         assert 0 <= self.incarnation < 1 << _INCARNATION_BITS, "an incarnation fits 48 bits"
 
 

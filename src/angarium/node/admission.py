@@ -282,7 +282,7 @@ class Admission:
 
 def is_a_node(hello: Hello) -> bool:
     """Tell whether somebody names a node that there could be."""
-    return 0 < hello.node < 1 << 15 and hello.incarnation < 1 << 48
+    return 0 < hello.node < 1 << 14 and hello.incarnation < 1 << 48
 
 
 def _is_double(one: Hello, other: Hello) -> bool:

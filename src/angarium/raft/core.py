@@ -54,6 +54,7 @@ class Core:
         "config",
         "election_elapsed",
         "election_timeout",
+        "forgotten_index",
         "heartbeat_elapsed",
         "held_from",
         "id",
@@ -122,6 +123,9 @@ class Core:
         """Who should become leader in our place (thesis, section 3.10)."""
         self.pending_conf_index = Index(0)
         """No membership change may be proposed before the entry at this index is applied."""
+        self.forgotten_index = Index(0)
+        """Up to here witnesses may have forgotten the log: no more was said to any, by us or by
+        those who led before. Whoever is to vote has to have it."""
         self.uncommitted_bytes = 0
         self.held_from = Index(0)
         """Entries from here on wait to be sent with others; 0 if none do."""
@@ -190,6 +194,9 @@ class Core:
         # There may be a membership change somewhere in the tail we inherited. Rather than look
         # for it, hold new ones back until all of the tail is applied.
         self.pending_conf_index = self.log.last_index
+        # Earlier leaders told witnesses of nothing that we do not have: we were one of those that
+        # they counted, or were given at least as much before we could vote.
+        self.forgotten_index = self.log.last_index
 
     @property
     def election_ticks(self) -> int:
@@ -221,7 +228,7 @@ class Core:
         # What was known of the others' logs was true for the log of an earlier term. A new leader
         # must not count acknowledgements that were given to somebody else's entries.
         self.tracker.reset_progress(last_index=self.log.last_index, own_id=self.id)
-        self.pending_conf_index = Index(0)
+        self.pending_conf_index = self.forgotten_index = Index(0)
         self.uncommitted_bytes = 0
         self.held_from = Index(0)
         # Reads that wait were to be confirmed by heartbeats of the term that has ended. Whoever

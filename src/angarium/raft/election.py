@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import NO_REPLICA, Index, Term
+from angarium.ids import NO_REPLICA, Index, Term, is_witness
 from angarium.raft.core import LEADER, PRE_CANDIDATE
 from angarium.raft.messages import Entry, EntryKind, Message, MessageKind
 from angarium.raft.quorum import VoteResult
@@ -40,7 +40,8 @@ def on_campaign_now(core: Core, _: Message) -> None:
 
 def on_timeout_now(core: Core, _: Message) -> None:
     """Campaign because the leader hands over to us (thesis, section 3.10)."""
-    start_campaign(core, Campaign.TRANSFER)
+    if not is_witness(core.id):  # which leads only where nobody else can
+        start_campaign(core, Campaign.TRANSFER)
 
 
 def start_campaign(core: Core, campaign: Campaign) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.ids import NO_REPLICA, Index
+from angarium.ids import NO_REPLICA, Index, is_witness
 from angarium.raft.core import LEADER
 from angarium.raft.errors import Contradicted, ProposalDropped
 from angarium.raft.messages import Entry, Message, MessageKind
@@ -179,7 +179,9 @@ def on_transfer(core: Core, m: Message) -> None:
     """Hand leadership over to `m.sender`: at once if it has our whole log, else when it has."""
     target = m.sender
     progress = core.tracker.progress.get(target)
-    if progress is None or progress.is_learner or target in (core.transferee, core.id):
+    # A witness has nothing to serve.
+    may_lead = progress is not None and not progress.is_learner and not is_witness(target)
+    if progress is None or not may_lead or target in (core.transferee, core.id):
         if target == core.id:
             core.transferee = NO_REPLICA  # asking for ourselves calls an earlier transfer off
         return

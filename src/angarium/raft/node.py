@@ -345,6 +345,11 @@ class RaftNode:
         return self._core.role is LEADER
 
     @property
+    def last_term(self) -> Term:
+        """The term of the last entry, written or not."""
+        return self._core.log.last_term
+
+    @property
     def commit(self) -> Index:
         """The highest index known to be committed."""
         return self._core.log.committed
@@ -417,6 +422,12 @@ class RaftNode:
         # entries from being counted on a replica that may lack their predecessors.
         if self._core.role is LEADER and progress is not None:
             progress.doubt()
+
+    @property
+    def forgotten_index(self) -> Index:
+        """As a leader: what a replica has to have before it may vote, for witnesses may have
+        forgotten it; 0 where there are none."""
+        return self._core.forgotten_index if self._core.tracker.has_witness else Index(0)
 
     def snapshot_receivers(self) -> tuple[ReplicaId, ...]:
         """Return the members that this leader has sent a snapshot and not heard from since."""

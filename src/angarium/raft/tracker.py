@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.ids import Index, ReplicaId
+from angarium.ids import Index, ReplicaId, is_witness
 from angarium.raft.membership import Membership
 from angarium.raft.progress import Progress, Window
 from angarium.raft.quorum import (
@@ -32,6 +32,7 @@ class Tracker:
         "_inflight_messages_max",
         "_outgoing",
         "conf_state",
+        "has_witness",
         "membership",
         "progress",
         "voters",
@@ -115,6 +116,7 @@ class Tracker:
         self._incoming = self.conf_state.voters
         self._outgoing = self.conf_state.voters_outgoing
         self.voters: tuple[ReplicaId, ...] = tuple(sorted(membership.voters | membership.outgoing))
+        self.has_witness = any(map(is_witness, membership.members))
 
     def _window(self) -> Window:
         return Window(messages_max=self._inflight_messages_max, bytes_max=self._inflight_bytes_max)

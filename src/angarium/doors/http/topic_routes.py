@@ -16,7 +16,7 @@ from angarium.doors.http.routing import call
 from angarium.doors.intake.partitions import TopicShapes
 from angarium.ids import NodeId
 
-NodeNumber = Annotated[int, Meta(ge=1, le=(1 << 15) - 1)]
+NodeNumber = Annotated[int, Meta(ge=1, le=(1 << 14) - 1)]
 Partitions = Annotated[int, Meta(ge=1, le=1_024)]
 
 _topics: Final = partial(call, tag="topics")

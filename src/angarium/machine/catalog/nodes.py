@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from angarium.machine.catalog.commands import LevelRaise, NodeDrain, NodeRegister, NodeRemove
     from angarium.machine.catalog.placement import Loads
 
-NODE_ID_MAX: Final = (1 << 15) - 1
-"""A node id is part of a replica id and fits 15 bits. Beyond, no node can join."""
+NODE_ID_MAX: Final = (1 << 14) - 1
+"""A node id is part of a replica id and fits 14 bits. Beyond, no node can join."""
 
 ADDRESSES_MAX: Final = 16
 ADDRESS_CHARACTERS_MAX: Final = 256
