@@ -231,7 +231,7 @@ class Placement:
                 await asyncio.to_thread(host.save_origin, partition.group, partition.founders)
                 host.start_formed(partition.group)
             else:
-                await asyncio.to_thread(host.make_folders, partition.group)
+                await asyncio.to_thread(host.prepare, partition.group)
                 host.join_group(partition.group)
             self._node.wake()
             self._fresh[partition.group] = FRESH_ROUNDS

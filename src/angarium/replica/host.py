@@ -179,7 +179,8 @@ class Host(Roster):
         woken, self.outbox.woken = self.outbox.woken, []
         for group in woken:
             self._sleepers.wake(group)
-        if len(self._awake) + len(self._sleepers) < len(self.replicas) + (self.catalog is not None):
+        count = len(self.replicas) + len(self.witnesses) + (self.catalog is not None)
+        if len(self._awake) + len(self._sleepers) < count:
             for replica in self._all():
                 if not replica.is_resting:
                     self._awake.setdefault(replica.group, replica)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.errors import CorruptData, DiskFull, InvalidArgument
+from angarium.ids import is_witness
 from angarium.log.segments.compacted_mark import Stage
 from angarium.log.segments.frames import frame_at
 from angarium.replica.damage import Fate
@@ -155,7 +156,9 @@ class Mender:
 
     def _others(self) -> list[ReplicaId]:
         raft = self._parts.raft
-        return [peer for peer in raft.conf_state.voters if peer != raft.id]
+        # A witness has no segments; to wait for its word that it has none would be for ever.
+        voters = raft.conf_state.voters
+        return [peer for peer in voters if peer != raft.id and not is_witness(peer)]
 
     def _ask(self, mending: Mending) -> None:
         peers = self._others()

@@ -17,6 +17,7 @@ from angarium.replica.partition_replica import PartitionReplica
 from angarium.replica.parts import Parts
 from angarium.replica.repair import IdentityLost
 from angarium.replica.storage import ReplicaStorage
+from angarium.replica.witness import WitnessReplica, WitnessStorage, check_is_witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,17 +49,21 @@ class Opener:
     jitter: Callable[[int], int]
     pace: Pace
 
-    def open(self, group: RaftGroupId) -> CatalogReplica | PartitionReplica:
+    def open(self, group: RaftGroupId) -> CatalogReplica | PartitionReplica | WitnessReplica:
         """Open `group`; what its log knows beyond the snapshot is applied again."""
         alone_from = self.own_ids.alone_from(group)
         snapshot = self._as_alone(group, self.snapshots.load(group) or Snapshot(), alone_from)
-        storage = ReplicaStorage(
+        is_witness = self.own_ids.is_witness(group)
+        check_is_witness(snapshot, says_so=is_witness)
+        storage = (WitnessStorage if is_witness else ReplicaStorage)(
             group=group,
             log=self.wal.log(group),
             store=self.snapshots,
             snapshot=snapshot,
             hard_state=_agreed_hard_state(self.wal, group, snapshot),
         )
+        if is_witness:
+            return WitnessReplica(self._parts(group, storage, alone_from))
         # Files first: what they show to be damaged is known before there is a core.
         if group == CATALOG_GROUP:
             catalog = Catalog(saved=snapshot.data, listener=self.outbox.listener)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.ids import Incarnation, replica_id
-from angarium.log import renewals
+from angarium.ids import Incarnation, full_id, replica_id, witness_id
+from angarium.log import renewals, witnessing
 from angarium.log.renewals import NEVER_ALONE
 
 if TYPE_CHECKING:
@@ -30,22 +30,47 @@ class OwnReplicaIds:
         """Groups in which nobody can say any more who this node was."""
         self.disowned = renewals.load_lost(disk)
         """Groups that the log has lost: unless it knows them again, this node is nobody there."""
+        self._witnessing = witnessing.load(disk)
         self._alone_from: dict[RaftGroupId, Index] = {}
         for group, known in renewals.load(disk).items():
             if known is None:
                 self.unreadable.add(group)
             else:
                 self._note(group, known)
-        self._own = {self.usual, *map(self.in_group, self.renewed)}
+        self._own = {self.usual, *map(self._full_in, self.renewed)}
 
     def in_group(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node is in `group`."""
+        full = self._full_in(group)
+        return witness_id(full) if group in self._witnessing else full
+
+    def _full_in(self, group: RaftGroupId) -> ReplicaId:
         incarnation = self.renewed.get(group)
         return self.usual if incarnation is None else replica_id(self._node, incarnation)
 
+    def as_witness(self, group: RaftGroupId) -> ReplicaId:
+        """Return who this node would be in `group` as a witness."""
+        return witness_id(self._full_in(group))
+
     def is_own(self, replica: ReplicaId) -> bool:
         """Tell whether a replica lives here, in whatever group."""
-        return replica in self._own
+        return full_id(replica) in self._own
+
+    def is_witness(self, group: RaftGroupId) -> bool:
+        """Tell whether this node is, or was last, a witness in `group`."""
+        return group in self._witnessing
+
+    def be(self, group: RaftGroupId, *, a_witness: bool) -> None:
+        """Be a witness in `group`, durably, or a full replica. Blocks; may run in a thread.
+
+        Only where there is no replica yet: it is part of who one is.
+        """
+        if a_witness and group not in self._witnessing:
+            witnessing.save(self._disk, group)
+            self._witnessing.add(group)
+        elif not a_witness and group in self._witnessing:
+            witnessing.forget(self._disk, group)
+            self._witnessing.discard(group)
 
     def alone_from(self, group: RaftGroupId) -> Index:
         """Return up to which entry a replica's log was written before it was alone; 0: it is not.

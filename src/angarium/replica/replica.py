@@ -137,6 +137,11 @@ class Replica:
         return self.snapshots.newest_index
 
     @property
+    def forgets_to(self) -> Index | None:
+        """How far its log may be forgotten, whatever is saved; None: as far as that."""
+        return None
+
+    @property
     def may_serve(self) -> bool:
         """True while this replica leads and an entry of its own term has been applied."""
         return self._leading is not None

@@ -8,7 +8,7 @@ being repaired, it is lost, or its files are leaving. `Host` drives those that w
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from angarium.errors import CorruptData, DiskFull, NotFound
 from angarium.ids import CATALOG_GROUP, Index, Term
@@ -28,6 +28,7 @@ from angarium.replica.partition_files import folders_in
 from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
 from angarium.replica.sleeping import Sleepers
+from angarium.replica.witness import WITNESS_STATE, WITNESS_TIMEOUTS, WitnessReplica
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from angarium.replica.peers import EntriesReply
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
+
+    AnyReplica: TypeAlias = PartitionReplica | CatalogReplica | WitnessReplica
 
 ORIGIN: Final = Index(1)
 """Where the log of a new group begins: before its first leader's own entry."""
@@ -74,7 +77,9 @@ class Roster:
         """Open what is on `disk`. `listener` hears what happens; `name_of` is for people's eyes."""
         self.own_ids = OwnReplicaIds(disk, node=node, incarnation=incarnation)
         self.replicas: dict[RaftGroupId, PartitionReplica] = {}
-        """Replicas of partitions."""
+        """Replicas of partitions, with their records."""
+        self.witnesses: dict[RaftGroupId, WitnessReplica] = {}
+        """Replicas of other partitions, without: they are no use to anybody but their peers."""
         self.catalog: CatalogReplica | None = None
         """The replica of group 0, on a node that has one."""
         self.repairs: dict[RaftGroupId, Repair] = {}
@@ -104,13 +109,13 @@ class Roster:
         self.may_take_over = True
         """False until this node has compared its clock with a majority's: as a leader it would give
         append times that nobody has confirmed, so it lets a leadership that is handed to it be."""
-        self._awake: dict[RaftGroupId, PartitionReplica | CatalogReplica] = {}
+        self._awake: dict[RaftGroupId, AnyReplica] = {}
         self._sleepers = Sleepers(self.outbox, config.replica)
         self._leaving: list[RaftGroupId] = []
         """Groups whose files go once the log has durably forgotten them."""
         self._deleting: set[RaftGroupId] = set()
         """Groups that the log is just forgetting, or has forgotten, and whose files go."""
-        self._fallen: dict[RaftGroupId, PartitionReplica | CatalogReplica] = {}
+        self._fallen: dict[RaftGroupId, AnyReplica] = {}
         """Lost replicas whose files a thread still writes; nobody hears of them any more."""
         self._forget_unformed()
         for group in sorted({*self.wal.recovered.groups, *self.own_ids.unreadable}):
@@ -134,19 +139,30 @@ class Roster:
     def save_origin(self, group: RaftGroupId, voters: Sequence[ReplicaId]) -> None:
         """Make the first membership of a new group durable. Blocks; may run in a thread."""
         self.own_ids.end_solitude(group)
+        is_witness = self.own_ids.as_witness(group) in voters
+        self.own_ids.be(group, a_witness=is_witness)
         # It is the content of a snapshot at index 1 that nobody has to send.
         conf_state = ConfState(voters=tuple(sorted(voters)))
         nothing = empty_catalog() if group == CATALOG_GROUP else empty_partition()
+        if is_witness:
+            nothing = WITNESS_STATE
         # All founders begin with the same snapshot, so the first election needs no message that
         # tells who is in the group.
         self._snapshots.save(group, Snapshot(ORIGIN, _ORIGIN_TERM, conf_state, nothing))
-        self.make_folders(group)
+        self._make_folders(group)
 
-    def make_folders(self, group: RaftGroupId) -> None:
-        """Make the folders of a group, so that opening it need not. Blocks; may run in a thread."""
-        # That of the catalog stays empty: it only says that there was one, if the log is lost.
+    def prepare(self, group: RaftGroupId, *, a_witness: bool = False) -> None:
+        """Make durable what joining a group needs. Blocks; may run in a thread."""
+        self.own_ids.be(group, a_witness=a_witness)
+        self._make_folders(group)
+
+    def _make_folders(self, group: RaftGroupId) -> None:
+        """Make the folders of a group, so that opening it need not."""
+        # That of the catalog, or of a witness, stays empty: it only says that there was one, if
+        # the log is lost.
         folder = partition_folder(group)
-        for one in (folder,) if group == CATALOG_GROUP else folders_in(folder):
+        is_bare = group == CATALOG_GROUP or self.own_ids.is_witness(group)
+        for one in (folder,) if is_bare else folders_in(folder):
             self._disk.make_folder(one)
 
     def start_formed(self, group: RaftGroupId) -> None:
@@ -159,12 +175,13 @@ class Roster:
         if (founder := self._replica(group)) is not None:
             founder.found()
 
-    def join_group(self, group: RaftGroupId) -> None:
+    def join_group(self, group: RaftGroupId, *, a_witness: bool = False) -> None:
         """Create an empty replica that waits to be added by the group's leader."""
         # Of an empty replica that took itself for the only voter there would be two.
         self.own_ids.end_solitude(group)
+        self.own_ids.be(group, a_witness=a_witness)
         if group == CATALOG_GROUP:
-            self.make_folders(group)
+            self._make_folders(group)
         self.wal.add_group(group)
         self._start(group)
 
@@ -174,7 +191,7 @@ class Roster:
         Does nothing while its files are being written, or while there is no room to write down
         that it goes; ask again then.
         """
-        replica = self.replicas.get(group)
+        replica = self.replicas.get(group) or self.witnesses.get(group)
         if self.wal.is_exhausted or (replica is not None and replica.is_in_use):
             return
         # A thread still writes its files.
@@ -184,7 +201,8 @@ class Roster:
         was_lost = self.lost.pop(group, None) is not None
         if replica is not None:
             self._sleepers.wake(group)
-            del self.replicas[group]
+            self.replicas.pop(group, None)
+            self.witnesses.pop(group, None)
             self._awake.pop(group, None)  # one that rested is not there
             replica.close()
         is_known = group in self.wal.groups
@@ -241,8 +259,7 @@ class Roster:
         As with `remove_group`, it may have to be asked again. Nobody has to have what is given up
         here: the catalog has decided that, and somebody has confirmed it.
         """
-        if group in self.replicas:
-            self._take_down(group)
+        self._take_down(group)
         self.repairs.pop(group, None)
         self.lost[group] = VoidReplica("its partition went on without it, after it was lost")
         if not self.wal.is_exhausted and group not in self._fallen:
@@ -283,7 +300,10 @@ class Roster:
                 self._set_patience(replica)
 
     def _set_patience(self, replica: Replica) -> None:
-        replica.raft.be_patient(RELUCTANT_TIMEOUTS if self._is_reluctant else 1)
+        if isinstance(replica, WitnessReplica):
+            replica.raft.be_patient(WITNESS_TIMEOUTS)  # whatever the time is: it gives none
+        else:
+            replica.raft.be_patient(RELUCTANT_TIMEOUTS if self._is_reluctant else 1)
 
     @property
     def resting(self) -> int:
@@ -391,17 +411,22 @@ class Roster:
         self._awake[group] = opened
         if isinstance(opened, CatalogReplica):
             self.catalog = opened
+        elif isinstance(opened, WitnessReplica):
+            self.witnesses[group] = opened
         else:
             self.replicas[group] = opened
             self.outbox.listener.started(opened)
 
-    def _replica(self, group: RaftGroupId) -> PartitionReplica | CatalogReplica | None:
-        return self.catalog if group == CATALOG_GROUP else self.replicas.get(group)
+    def _replica(self, group: RaftGroupId) -> AnyReplica | None:
+        if group == CATALOG_GROUP:
+            return self.catalog
+        return self.replicas.get(group) or self.witnesses.get(group)
 
-    def _all(self) -> Iterator[PartitionReplica | CatalogReplica]:
+    def _all(self) -> Iterator[AnyReplica]:
         if self.catalog is not None:
             yield self.catalog
         yield from list(self.replicas.values())
+        yield from list(self.witnesses.values())
 
     # --- damage -----------------------------------------------------------------------------
 
@@ -443,7 +468,8 @@ class Roster:
         if isinstance(replica, CatalogReplica):
             self.catalog = None
         else:
-            del self.replicas[group]
+            self.replicas.pop(group, None)
+            self.witnesses.pop(group, None)
         self._fallen[group] = replica
         self._bury()
 

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from angarium.replica.peers import ChunkRequest, EntriesRequest, FramesRequest, PartRequest
 
 
-def give_entries(parts: Parts, request: EntriesRequest) -> None:
-    """Give committed entries to a peer whose log is damaged."""
+def give_entries(parts: Parts, request: EntriesRequest, *, says_if_gone: bool = True) -> None:
+    """Give committed entries to a peer whose log is damaged.
+
+    Unless it `says_if_gone`, others may have what is not here any more.
+    """
     # Committed ones only. They are the same on every replica (Raft §5.4.3), so a peer may fill
     # holes with them; uncommitted ones might be another history than the peer's.
     if not 0 < request.low <= request.high <= parts.raft.commit:
@@ -36,6 +39,8 @@ def give_entries(parts: Parts, request: EntriesRequest) -> None:
         high = Index(request.high + 1)
         entries = tuple(parts.storage.entries(request.low, high, parts.config.message_bytes_max))
     except Compacted:
+        if not says_if_gone:
+            return
         compacted = True
     except (Unavailable, CorruptData):
         return

@@ -31,6 +31,10 @@ class Applier(Protocol):
     is_busy: bool
     """True while files are written that nothing else may touch meanwhile."""
 
+    @property
+    def forgets_to(self) -> Index | None:
+        """How far the log may be forgotten, whatever is saved; None: as far as that."""
+
 
 class Snapshots:
     """Takes and installs the snapshots of one replica. At most one is under way."""
@@ -117,6 +121,9 @@ class Snapshots:
             # Else a member under steady load would need the next snapshot as soon as it has one.
             bound = applied - self._config.snapshot_wait_entries
             index = min(index, Index(max(waited_for, bound, 0)))
+        forgets_to = self._replica.forgets_to
+        if forgets_to is not None:
+            index = min(index, forgets_to)  # patient or not: nobody else may have it
         if index >= self._storage.first_index():
             self._wal.compact(self._group, index, self._storage.term(index))
 

@@ -44,7 +44,7 @@ def come_back_as_somebody_else(hosts: Hosts) -> None:
     host.renew(GROUP, Incarnation(99))
     hosts.settle()
     host.join_group(GROUP)
-    host.make_folders(GROUP)
+    host.prepare(GROUP)
     write_something_else(hosts)
 
 
