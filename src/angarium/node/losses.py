@@ -27,6 +27,13 @@ class Copies(NamedTuple):
     replicas: tuple[NodeId, ...]
     full: frozenset[NodeId]
     """As its leader says; nobody while it has none that answers."""
+    witness: NodeId | None = None
+    """Who has a vote and no records, if anybody: it makes up a majority, and never alone."""
+
+    @property
+    def votes(self) -> tuple[NodeId, ...]:
+        """Everybody who votes, if all is as it should be."""
+        return self.replicas if self.witness is None else (*self.replicas, self.witness)
 
 
 def objection(copies: Iterable[Copies], *, without: NodeId | None = None) -> str | None:
@@ -35,13 +42,13 @@ def objection(copies: Iterable[Copies], *, without: NodeId | None = None) -> str
     With `without`, that node's own copies do not count: they are gone, or about to be.
     """
     for one in copies:
-        majority = len(one.replicas) // 2 + 1
-        full = sorted(one.full & set(one.replicas) - {without})
-        if len(one.replicas) >= GUARDED_REPLICAS_MIN and len(full) < majority:
+        majority = len(one.votes) // 2 + 1
+        full = sorted(one.full & set(one.votes) - {without})
+        if len(one.votes) >= GUARDED_REPLICAS_MIN and len(full) < majority:
             where = f" (on node {', '.join(map(str, full))})" if full else ""
             besides = f" without node {without}" if without is not None else ""
             return (
-                f"{one.name} has {len(full)} of {len(one.replicas)} full replicas{besides}{where}, "
+                f"{one.name} has {len(full)} of {len(one.votes)} full replicas{besides}{where}, "
                 f"and {majority} are needed: wait until the others have caught up, and bring back "
                 "those that are down with their data; what has lost them for good has to be "
                 "recovered, or its topic deleted, first"

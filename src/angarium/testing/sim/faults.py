@@ -20,7 +20,7 @@ from angarium.testing.sim.wan import may_take_over
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from angarium.ids import NodeId
+    from angarium.ids import NodeId, RaftGroupId
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 
@@ -323,7 +323,9 @@ class Faults:
         """Let a spare node take over one replica of a group."""
         group = self.rng.choice(self.world.groups)
         wanted = self.world.operator.wanted[group]
-        spare = sorted(set(self.world.nodes) - wanted - self.world.operator.readers[group])
+        spare = sorted(set(self.world.node_ids) - wanted - self.world.operator.readers[group])
+        if self.world.witness_ids and self.rng.random() < 0.5:
+            return self._move_witness(group)
         if not spare or self.world.rebalancings or not self._all_is_well():
             return None
         leaving = self.rng.choice(sorted(wanted))
@@ -335,6 +337,14 @@ class Faults:
         wanted.remove(leaving)
         wanted.add(arriving)
         return f"group {group} from node-{leaving} to node-{arriving}"
+
+    def _move_witness(self, group: RaftGroupId) -> str | None:
+        before = self.world.operator.witness[group]
+        spare = [one for one in self.world.witness_ids if one != before]
+        if not spare or not self._all_is_well():
+            return None
+        self.world.operator.witness[group] = after = self.rng.choice(spare)
+        return f"group {group}: its witness from node-{before} to node-{after}"
 
     def lull(self) -> str | None:
         """Let nobody publish for a while, so that groups go to rest."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from angarium.errors import CorruptData, DiskFull, StorageError, SyncFailed
-from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id
+from angarium.ids import Incarnation, NodeId, ReplicaId, node_of, replica_id, witness_id
 from angarium.log.folder_lock import FolderInUse
 from angarium.node.recollections import Recollections
 from angarium.node.recovering import due
@@ -127,7 +127,13 @@ class SimNode:
 
     def replica_in(self, group: RaftGroupId) -> ReplicaId:
         """Return who this machine is among the voters of a group, as the catalog would say."""
-        return replica_id(self.id, self.renewed.get(group, self.incarnation))
+        full = replica_id(self.id, self.renewed.get(group, self.incarnation))
+        return witness_id(full) if self.is_for_witnesses else full
+
+    @property
+    def is_for_witnesses(self) -> bool:
+        """Whether it has nothing but witnesses."""
+        return self.id in self.world.witness_ids
 
     @property
     def is_up(self) -> bool:
@@ -280,9 +286,9 @@ class SimNode:
         assert self.host is not None
         for group in self.world.groups:
             host = self.host
-            has = group in host.replicas or group in host.repairs or group in host.lost
-            if not has and not host.is_leaving(group):
-                host.join_group(group)
+            places = (host.replicas, host.witnesses, host.repairs, host.lost)
+            if not any(group in one for one in places) and not host.is_leaving(group):
+                host.join_group(group, a_witness=self.is_for_witnesses)
 
     def _greet(self) -> None:
         """Let the others notice a new process, as a connection does that is made anew."""
@@ -506,6 +512,13 @@ class SimNode:
 
     def _look(self, host: Host) -> None:
         """Let the world compare what this node believes with what others do."""
+        for witness in host.witnesses.values():
+            self.world.watch.look_at_leader(witness)
+            leader = self.world.operator.leader(witness.group)
+            # A disk that went back has less, and is about to be refused.
+            if leader is not None and not self.world.settings.replacing:
+                ends = self.world.ends_of_logs(witness.group)
+                self.world.watch.look_at_witness(witness, leader, ends)
         for group, replica in host.replicas.items():
             self.world.watch.look(replica)
             term = replica.raft.term if replica.may_serve else None

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
-from angarium.ids import NodeId, node_of, replica_id
+from angarium.ids import NodeId, node_of, replica_id, witness_id
 from angarium.node.losses import Copies, objection
 from angarium.node.steering import in_sync, lacks_little, needs_steering, next_change
 from angarium.testing.sim.clock import MILLISECOND
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from angarium.ids import Incarnation, RaftGroupId, ReplicaId
     from angarium.machine.catalog import Recovery
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.witness import WitnessReplica
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 
@@ -40,6 +41,8 @@ class Operator:
         self.wanted: dict[RaftGroupId, set[NodeId]] = {}
         self.readers: dict[RaftGroupId, set[NodeId]] = defaultdict(set)
         """Who should listen in each group, besides those who vote."""
+        self.witness: dict[RaftGroupId, NodeId] = {}
+        """Who should be the witness of each group, if it has one."""
         self.registered: dict[NodeId, tuple[Incarnation, dict[RaftGroupId, Incarnation]]] = {}
         """Who each node is, as the catalog would say: by the disk with which it was let in, and in
         groups whose replica it lost to damage as whom it came back."""
@@ -71,7 +74,7 @@ class Operator:
     def is_settled(self, group: RaftGroupId) -> bool:
         """Tell whether exactly those vote who should, and exactly the readers listen."""
         leader = self.leader(group)
-        if leader is None or not all(self._is_let_in(node) for node in self.wanted[group]):
+        if leader is None or not all(self._is_let_in(node) for node in self.votes(group)):
             return False
         state = leader.raft.conf_state
         return (
@@ -88,6 +91,17 @@ class Operator:
         state = leader.raft.conf_state
         voters = {self._id(node, group) for node in nodes}
         return not state.voters_outgoing and set(state.voters) == voters
+
+    def votes(self, group: RaftGroupId) -> set[NodeId]:
+        """Return everybody who should vote, the witness included."""
+        witness = self.witness.get(group)
+        return self.wanted[group] | (set() if witness is None else {witness})
+
+    def witness_of(self, group: RaftGroupId) -> WitnessReplica | None:
+        """Return the witness of `group`, if its machine is up and has it."""
+        node = self.witness.get(group)
+        host = None if node is None else self.world.nodes[node].host
+        return None if host is None else host.witnesses.get(group)
 
     def holders(self, group: RaftGroupId) -> set[NodeId]:
         """Return the nodes that should hold what `group` holds, voting or not."""
@@ -142,6 +156,10 @@ class Operator:
             replica = node.host.replicas.get(group)
             if node.id in self.wanted[group] and (replica is None or replica.unready()):
                 return False
+            if node.id == self.witness.get(group):
+                witness = node.host.witnesses.get(group)
+                if witness is None or witness.id not in witness.raft.conf_state.voters:
+                    return False
         return True
 
     def _is_let_in(self, node: NodeId) -> bool:
@@ -164,16 +182,18 @@ class Operator:
         if leader is None or not self._is_let_in(node.id):
             return False
         others = set(self._in_sync(group, leader)) - {node.id}
-        return len(others) > len(self.wanted[group]) // 2
+        return len(others) > len(self.votes(group)) // 2
 
     def _copies_on(self, node: NodeId) -> list[Copies]:
         copies = []
         for group in self.world.groups:
-            if node in self.wanted[group]:
+            if node in self.votes(group):
                 leader = self.leader(group)
                 full = () if leader is None else self._in_sync(group, leader)
                 replicas = tuple(sorted(self.wanted[group]))
-                copies.append(Copies(f"group {group}", replicas, frozenset(full)))
+                copies.append(
+                    Copies(f"group {group}", replicas, frozenset(full), self.witness.get(group))
+                )
         return copies
 
     def _in_sync(self, group: RaftGroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
@@ -193,14 +213,15 @@ class Operator:
         self.world.scheduler.after(ROUND, self._round)
 
     def _ids(self, group: RaftGroupId) -> set[ReplicaId]:
-        return {self._id(node, group) for node in self.wanted[group]}
+        return {self._id(node, group) for node in self.votes(group)}
 
     def _reader_ids(self, group: RaftGroupId) -> set[ReplicaId]:
         return {self._id(node, group) for node in self.readers[group]}
 
     def _id(self, node: NodeId, group: RaftGroupId) -> ReplicaId:
         incarnation, renewed = self.registered[node]
-        return replica_id(node, renewed.get(group, incarnation))
+        full = replica_id(node, renewed.get(group, incarnation))
+        return witness_id(full) if node in self.world.witness_ids else full
 
     def _steer(self, group: RaftGroupId) -> None:
         leader = self.leader(group)
@@ -216,7 +237,7 @@ class Operator:
             state,
             voters=voters,
             learners=learners,
-            settled_index=leader.settled_index,
+            settled_index=max(leader.settled_index, leader.raft.forgotten_index),
             match=leader.raft.match,
         )
         if change is None:

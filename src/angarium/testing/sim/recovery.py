@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 ACK_WITHIN = 5 * SECOND
 """How long after healing a group may take to acknowledge something, where nobody is far away."""
 
+WITNESS_ENTRIES_MAX = 250
+"""What a witness may keep at most of a log that everybody has: a few times what it saves after."""
+
 ACK_SLACKS = 3
 """How many times a client's patience for far answers is added to it: a round of asking who leads,
 an election of up to two rounds, and the publish."""
@@ -174,6 +177,11 @@ def _convergence(world: World) -> None:
     world.wait(20 * SECOND, settled)
     if world.is_broken:
         return
+    for group in world.operator.witness:
+        witness = world.operator.witness_of(group)
+        kept = 0 if witness is None else witness.last_index - witness.storage.first_index() + 1
+        if witness is None or kept > WITNESS_ENTRIES_MAX:
+            world.history.incidents.append(f"C10: the witness of group {group} keeps {kept} entries")
     for group in world.groups:
         if not (world.operator.is_settled(group) and world.is_agreed(group)):
             world.history.incidents.append(

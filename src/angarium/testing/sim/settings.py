@@ -94,6 +94,11 @@ GROWING_GROUPS = 4
 """Runs in which a topic is given partitions while keys are published to it, from which seed on, and
 how many it comes to have."""
 
+SHARE_WITNESSED = 0.4
+WITNESSED_FROM = 400_000
+WITNESS_NODES = 2
+"""Runs in which a witness breaks ties, of those in one place, and from which seed on."""
+
 SHARE_HOLDING = 0.5
 HOLDING_FROM = 300_000
 HOLDING = 8 * MILLISECOND
@@ -133,7 +138,11 @@ class Settings:
     """The size of a run."""
 
     nodes: int = 4
+    """Those of `witnesses` left out."""
     replicas: int = 3
+    """Full ones of each group that vote."""
+    witnesses: int = 0
+    """Nodes that have nothing but witnesses, besides the others; with some each group has one."""
     groups: int = 1
     producers: int = 4
     readers: int = 2
@@ -224,6 +233,8 @@ def drawn_settings(seed: int) -> Settings:
         return with_growing(settings)
     if random.Random(seed ^ 0xC10C).random() < _share_mistimed(seed, settings):
         settings = replace(settings, retention=RETENTION, faults=FaultProfile(weights=WITH_CLOCKS))
+    if seed >= WITNESSED_FROM and random.Random(seed ^ 0x717E).random() < SHARE_WITNESSED:
+        return with_witnesses(settings, seed)
     # Last, for it changes how long everything takes.
     if seed >= REGIONS_FROM and random.Random(seed ^ 0x4E61).random() < SHARE_OF_REGIONS:
         return in_regions(settings, seed)
@@ -288,6 +299,18 @@ def with_regions(settings: Settings) -> Settings:
         groups=REBALANCED_GROUPS,
         nodes=PLACED_NODES,
         replicas=3,
+    )
+
+
+def with_witnesses(settings: Settings, seed: int) -> Settings:
+    """Return the same run with two full replicas of each group, or four, and a witness."""
+    four = random.Random(seed ^ 0x4444).random() < 0.2
+    return replace(
+        settings,
+        nodes=5 if four else 3,
+        replicas=4 if four else 2,
+        witnesses=WITNESS_NODES,
+        rebalancing=False,
     )
 
 

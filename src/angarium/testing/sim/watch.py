@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from angarium.replica.scrutiny import TERM_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from angarium.ids import Index, RaftGroupId, ReplicaId, Term
     from angarium.raft.messages import Entry
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.replica import Replica
+    from angarium.replica.witness import WitnessReplica
     from angarium.testing.history import History
 
 
@@ -47,8 +49,27 @@ class Watch:
 
     def look(self, replica: PartitionReplica) -> None:
         """Note where `replica` ends, whether it believes to lead, and whether others do as well."""
-        raft = replica.raft
         self._history.ends[replica.group].add(replica.end_offset)
+        self.look_at_leader(replica)
+
+    def look_at_witness(
+        self, witness: WitnessReplica, leader: PartitionReplica, ends: Mapping[ReplicaId, Index]
+    ) -> None:
+        """Note whether a full voter lacks what a witness has forgotten; `ends`: of their logs."""
+        base = witness.storage.first_index() - 1
+        voters = leader.raft.conf_state.voters
+        if witness.id not in voters or leader.raft.term < witness.raft.term:
+            return
+        for one in voters:
+            if ends.get(one, base) < base:
+                self._incident(
+                    f"C9: group {leader.group}: {witness.id} has forgotten entries up to {base}, "
+                    f"and {one} has none behind {ends[one]}"
+                )
+
+    def look_at_leader(self, replica: Replica) -> None:
+        """Note whether a replica believes to lead, and whether others do as well."""
+        raft = replica.raft
         if raft.term > TERM_MAX:
             self._incident(f"group {replica.group}: {raft.id} is in term {raft.term}, for ever")
         if raft.is_leader and raft.id not in self._void:

@@ -86,7 +86,12 @@ class World:
         )
         self.groups = [RaftGroupId(number + 1) for number in range(self.settings.groups)]
         self.node_ids = [NodeId(number + 1) for number in range(self.settings.nodes)]
-        self.nodes = {node: SimNode(self, node, rng.getrandbits(64)) for node in self.node_ids}
+        self.witness_ids = [
+            NodeId(self.settings.nodes + number + 1) for number in range(self.settings.witnesses)
+        ]
+        """Nodes that have nothing but witnesses."""
+        everybody = [*self.node_ids, *self.witness_ids]
+        self.nodes = {node: SimNode(self, node, rng.getrandbits(64)) for node in everybody}
         self.operator = Operator(self)
         self.faults = Faults(self, rng.getrandbits(64))
         self.producers = [
@@ -167,7 +172,7 @@ class World:
             **{client.name: client.receive for client in self.clients},
         }
         self.wall_clocks = {
-            node: WallClock(rng.randrange(-50, 50) * MILLISECOND) for node in self.node_ids
+            node: WallClock(rng.randrange(-50, 50) * MILLISECOND) for node in self.nodes
         }
         """Clocks of different machines disagree."""
         if self.settings.retention:
@@ -266,6 +271,13 @@ class World:
                 return False
             if replica.raft.conf_state != leader.raft.conf_state:
                 return False
+        witness = self.operator.witness_of(group)
+        if group in self.operator.witness and (
+            witness is None
+            or witness.applied + 20 < leader.raft.commit
+            or witness.raft.conf_state != leader.raft.conf_state
+        ):
+            return False
         return True
 
     def is_agreed(self, group: RaftGroupId) -> bool:
@@ -287,6 +299,11 @@ class World:
         """Return the replica of `group` on a machine, if that is up and has one."""
         host = self.nodes[node].host
         return None if host is None else host.replicas.get(group)
+
+    def ends_of_logs(self, group: RaftGroupId) -> dict[ReplicaId, Index]:
+        """Return where the logs of the full replicas end that are up."""
+        found = (self.replica_at(node, group) for node in self.node_ids)
+        return {one.id: one.last_index for one in found if one is not None}
 
     def enter(self, command: CatalogCommand) -> CatalogOutcome:
         """Enter something into the catalog: its machine without replicas, which cannot fail."""
@@ -317,13 +334,16 @@ class World:
             node.boot()
         for at, group in enumerate(self.groups):
             members = self._placed(at, group, rng)
+            if self.witness_ids:
+                self.operator.witness[group] = rng.choice(self.witness_ids)
+                members = [*members, self.operator.witness[group]]
             voters = [self.nodes[member].replica_in(group) for member in members]
             for node in self.nodes.values():
                 assert node.host is not None
                 if node.id in members:
                     node.host.form_group(group, voters)
                 else:
-                    node.host.join_group(group)
+                    node.host.join_group(group, a_witness=node.is_for_witnesses)
         for node in self.nodes.values():
             assert node.host is not None
             # In a real cluster the catalog has a group formed again that a power loss took back.
