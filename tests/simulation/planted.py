@@ -19,6 +19,7 @@ from tests.simulation import (
     bugs_in_regions,
     bugs_in_the_log,
     bugs_in_timekeeping,
+    bugs_in_witnesses,
 )
 from tests.simulation.planting import bugs_of
 
@@ -39,6 +40,7 @@ BUGS: dict[str, PlantedBug] = {
         bugs_in_delivery,
         bugs_in_layouts,
         bugs_in_timekeeping,
+        bugs_in_witnesses,
     )
     for one in bugs_of(room)
 }

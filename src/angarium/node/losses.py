@@ -27,13 +27,15 @@ class Copies(NamedTuple):
     replicas: tuple[NodeId, ...]
     full: frozenset[NodeId]
     """As its leader says; nobody while it has none that answers."""
-    witness: NodeId | None = None
-    """Who has a vote and no records, if anybody: it makes up a majority, and never alone."""
+    has_witness: bool = False
+    """Whether there is one vote more, without records: it makes up a majority, and never alone."""
 
-    @property
-    def votes(self) -> tuple[NodeId, ...]:
-        """Everybody who votes, if all is as it should be."""
-        return self.replicas if self.witness is None else (*self.replicas, self.witness)
+    def counted(self, without: NodeId | None) -> list[NodeId]:
+        """Return who of those that vote has what it should have."""
+        full = self.full - {without}
+        # One that is being replaced by another is as good as that: it still has its vote.
+        others = sorted(full - set(self.replicas))[: int(self.has_witness)]
+        return sorted(full & set(self.replicas)) + others
 
 
 def objection(copies: Iterable[Copies], *, without: NodeId | None = None) -> str | None:
@@ -42,13 +44,14 @@ def objection(copies: Iterable[Copies], *, without: NodeId | None = None) -> str
     With `without`, that node's own copies do not count: they are gone, or about to be.
     """
     for one in copies:
-        majority = len(one.votes) // 2 + 1
-        full = sorted(one.full & set(one.votes) - {without})
-        if len(one.votes) >= GUARDED_REPLICAS_MIN and len(full) < majority:
+        votes = len(one.replicas) + one.has_witness
+        majority = votes // 2 + 1
+        full = one.counted(without)
+        if votes >= GUARDED_REPLICAS_MIN and len(full) < majority:
             where = f" (on node {', '.join(map(str, full))})" if full else ""
             besides = f" without node {without}" if without is not None else ""
             return (
-                f"{one.name} has {len(full)} of {len(one.votes)} full replicas{besides}{where}, "
+                f"{one.name} has {len(full)} of {votes} full replicas{besides}{where}, "
                 f"and {majority} are needed: wait until the others have caught up, and bring back "
                 "those that are down with their data; what has lost them for good has to be "
                 "recovered, or its topic deleted, first"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from angarium.ids import node_of
+from angarium.ids import is_witness, node_of
 from angarium.machine.catalog import Reassign
 from angarium.machine.catalog.placement import host_of
 from angarium.raft import Change, ChangeKind, ConfChange
@@ -95,6 +95,7 @@ def reassignment(
     again with every round.
     """
     wanted = partition.target or partition.replicas
+    # Where the witness goes follows from who may hold replicas at all.
     leaving = tuple(one for one in wanted if one in draining)
     may_leave = bool(leaving) and topics.may_move(partition, nodes)
     if may_leave or topics.is_astray(partition, nodes):
@@ -189,11 +190,12 @@ def next_change(
     ]
     demoted = [one for one in state.voters if one in learners]
     leaving = [one for one in sorted(present) if one not in voters and one not in learners]
-    missing = len(voters) - len([one for one in state.voters if one in voters]) - len(promoted)
-    if missing > 0:
-        # Every present voter is needed until the newcomers have caught up.
-        demoted = []
-        leaving = [one for one in leaving if one in state.learners]
+    voting = {*promoted, *(one for one in state.voters if one in voters)}
+    # Every present voter is needed until the newcomers have caught up; but a full replica does not
+    # wait for a witness, which may have to wait for it to go.
+    lacking = {is_witness(one) for one in set(voters) - voting}
+    demoted = [one for one in demoted if is_witness(one) not in lacking]
+    leaving = [one for one in leaving if one in state.learners or is_witness(one) not in lacking]
     changes = (
         *(Change(ChangeKind.ADD_VOTER, one) for one in promoted),
         *(Change(ChangeKind.ADD_LEARNER, one) for one in demoted),

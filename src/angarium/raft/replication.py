@@ -167,8 +167,7 @@ def _floor(core: Core) -> Index:
 
     So whoever is lost, the others have it, or the witness can give it to them. 0: nothing is said.
     """
-    # While a change of membership is on its way somebody may be about to vote who has less. Planted
-    # as floor-moves-while-members-change.
+    # While a change of membership is on its way somebody may be about to vote who has less.
     if core.pending_conf_index > core.log.applied:
         return Index(0)
     # Of both halves while joint. Listeners that keep up count as well, so that one that is to vote

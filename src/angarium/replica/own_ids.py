@@ -37,20 +37,21 @@ class OwnReplicaIds:
                 self.unreadable.add(group)
             else:
                 self._note(group, known)
-        self._own = {self.usual, *map(self._full_in, self.renewed)}
+        self._own = {self.usual, *map(self.as_full, self.renewed)}
 
     def in_group(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node is in `group`."""
-        full = self._full_in(group)
+        full = self.as_full(group)
         return witness_id(full) if group in self._witnessing else full
 
-    def _full_in(self, group: RaftGroupId) -> ReplicaId:
+    def as_full(self, group: RaftGroupId) -> ReplicaId:
+        """Return who this node would be in `group` as a full replica."""
         incarnation = self.renewed.get(group)
         return self.usual if incarnation is None else replica_id(self._node, incarnation)
 
     def as_witness(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node would be in `group` as a witness."""
-        return witness_id(self._full_in(group))
+        return witness_id(self.as_full(group))
 
     def is_own(self, replica: ReplicaId) -> bool:
         """Tell whether a replica lives here, in whatever group."""

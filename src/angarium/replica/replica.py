@@ -234,6 +234,8 @@ class Replica:
             and not raft.transferee
             and not self._reads.are_waiting
             and not self.is_applying
+            # A witness hears from a heartbeat that it may forget the log, and else would keep it.
+            and raft.forgotten_index in {0, last}
             and all(
                 raft.match(one) == last and (one == raft.id or one in self._fullness.heard)
                 for one in (*state.voters, *state.learners)

@@ -88,7 +88,7 @@ class WitnessStorage(ReplicaStorage):
     __slots__ = ()
 
     def snapshot(self) -> Snapshot:
-        """Refuse: only a full leader has one to offer. Planted as witness-offers-a-snapshot."""
+        """Refuse: only a full leader has one to offer."""
         raise SnapshotTemporarilyUnavailable("a witness has no state to give")
 
 
@@ -134,10 +134,11 @@ class WitnessReplica(Replica):
             # than others do.
             self.raft.be_patient(1)
         super().receive(message)
-        # A deposed leader's word is dropped by the core: it may not know who votes by now. Planted
-        # as floor-of-a-deposed-leader-believed.
+        # A deposed leader's word is dropped by the core: it may not know who votes by now.
         if message.kind is MessageKind.HEARTBEAT and message.term == self.raft.term:
             self._floor = max(self._floor, message.index)
+            if self._has_spare_entries:
+                self._outbox.touched.add(self.group)
 
     def receive_from_peer(self, message: PeerMessage) -> None:
         """Give entries that are here; others may have those that are not."""
@@ -152,7 +153,7 @@ class WitnessReplica(Replica):
     # --- leading ----------------------------------------------------------------------------
 
     def _watch_leadership(self) -> None:
-        """Do not serve, whoever leads: there is nothing here. Planted as witness-serves."""
+        """Do not serve, whoever leads: there is nothing here."""
 
     def _hand_over(self) -> None:
         """Let a full voter lead as soon as it has all that is here; one after the other is tried.
@@ -178,6 +179,24 @@ class WitnessReplica(Replica):
         """Tell whether a part of the log could go: it is to stay small."""
         share = self._config.snapshot_bytes // SNAPSHOT_SHARE
         return super().wants_snapshot() or self.snapshots.unsaved_bytes >= max(share, 1)
+
+    @property
+    def _has_spare_entries(self) -> bool:
+        """Whether many entries could go that had to stay when the last snapshot was taken."""
+        kept = min(self.snapshot_index - self._config.snapshot_keep_entries, self.forgets_to)
+        return kept - self._storage.first_index() >= self._config.snapshot_entries
+
+    def needs_care(self) -> bool:
+        """Tell whether a snapshot is due, or entries may go by now."""
+        return self._has_spare_entries or super().needs_care()
+
+    def maintain(self) -> Generator[Work, None, None]:
+        """Save that there is nothing to save, and let the log forget what it may."""
+        yield from super().maintain()
+        if self._has_spare_entries:
+            self.snapshots.forget_entries(
+                self.snapshot_index, keep=self._config.snapshot_keep_entries
+            )
 
 
 def check_is_witness(snapshot: Snapshot, *, says_so: bool) -> None:

@@ -109,6 +109,8 @@ class SimNode:
         """What waits for the process to go on."""
         self._surviving = _Surviving(self)
         self._leading: dict[RaftGroupId, int] = {}
+        self._witnessed: dict[RaftGroupId, int] = {}
+        """The last term that each of its witnesses led."""
         self.recollections = Recollections()
         """What it knows of the others' logs. It is on disk in a real node, and so outlives it."""
         self._met: dict[NodeId, int] = {}
@@ -286,8 +288,8 @@ class SimNode:
         assert self.host is not None
         for group in self.world.groups:
             host = self.host
-            places = (host.replicas, host.witnesses, host.repairs, host.lost)
-            if not any(group in one for one in places) and not host.is_leaving(group):
+            known = (host.replicas, host.witnesses, host.repairs, host.lost)
+            if not any(group in one for one in known) and not host.is_leaving(group):
                 host.join_group(group, a_witness=self.is_for_witnesses)
 
     def _greet(self) -> None:
@@ -514,6 +516,11 @@ class SimNode:
         """Let the world compare what this node believes with what others do."""
         for witness in host.witnesses.values():
             self.world.watch.look_at_leader(witness)
+            if witness.raft.is_leader and self._witnessed.get(witness.group) != witness.raft.term:
+                self._witnessed[witness.group] = witness.raft.term
+                self.world.note(
+                    self.name, "a witness, leads group", witness.group, "in term", witness.raft.term
+                )
             leader = self.world.operator.leader(witness.group)
             # A disk that went back has less, and is about to be refused.
             if leader is not None and not self.world.settings.replacing:

@@ -192,13 +192,14 @@ class Operator:
                 full = () if leader is None else self._in_sync(group, leader)
                 replicas = tuple(sorted(self.wanted[group]))
                 copies.append(
-                    Copies(f"group {group}", replicas, frozenset(full), self.witness.get(group))
+                    Copies(f"group {group}", replicas, frozenset(full), group in self.witness)
                 )
         return copies
 
     def _in_sync(self, group: RaftGroupId, leader: PartitionReplica) -> tuple[NodeId, ...]:
         is_here = partial(self._is_here, group)
-        return in_sync(leader, is_wanted=self._ids(group).__contains__, is_here=is_here)
+        wanted = self._ids(group) | {self._id(one, group) for one in self.world.witness_ids}
+        return in_sync(leader, is_wanted=wanted.__contains__, is_here=is_here)
 
     def _is_here(self, group: RaftGroupId, replica: ReplicaId) -> bool:
         node = self.world.node_of(replica)

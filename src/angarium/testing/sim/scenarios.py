@@ -14,6 +14,7 @@ from angarium.testing.sim import (
     replacements,
     successions,
     twins,
+    witnessed,
 )
 from angarium.testing.sim.script import isolate, let_pass, schedule, shuffled, strike
 
@@ -102,6 +103,10 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "lost-home": regional.lost_home,
     "mute-region": regional.mute_region,
     "followed-behind": regional.followed_behind,
+    "tie-broken": witnessed.tie_broken,
+    "witness-moved": witnessed.witness_moved,
+    "newcomer-behind": witnessed.newcomer_behind,
+    "witness-replaced": witnessed.witness_replaced,
 }
 
 

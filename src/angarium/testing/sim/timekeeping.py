@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.batch import Batch
-from angarium.ids import NodeId, node_of
+from angarium.ids import NodeId, is_witness, node_of
 from angarium.machine import Trim, Trimmed
 from angarium.machine.catalog import TopicSettings
 from angarium.node.arrivals import Arrivals
@@ -167,7 +167,7 @@ class SimTimekeeping:
 
     @property
     def _others(self) -> list[NodeId]:
-        return [one for one in self._world.node_ids if one != self._node.id]
+        return [one for one in self._world.nodes if one != self._node.id]
 
     def _round(self) -> None:
         self._node.later(ROUND, self._round)
@@ -193,7 +193,8 @@ class SimTimekeeping:
             return
         for voter in raft.conf_state.voters:
             is_near = (raft.match(voter) or 0) + NEAR_ENTRIES >= raft.last_index
-            if voter != replica.id and is_near and self._clocks.trusts(node_of(voter)):
+            is_heir = voter != replica.id and not is_witness(voter)
+            if is_heir and is_near and self._clocks.trusts(node_of(voter)):
                 raft.transfer_leader(voter)
                 replica.process()
                 return

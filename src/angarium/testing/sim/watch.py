@@ -63,7 +63,7 @@ class Watch:
         for one in voters:
             if ends.get(one, base) < base:
                 self._incident(
-                    f"C9: group {leader.group}: {witness.id} has forgotten entries up to {base}, "
+                    f"group {leader.group}: {witness.id} has forgotten entries up to {base}, "
                     f"and {one} has none behind {ends[one]}"
                 )
 

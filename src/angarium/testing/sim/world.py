@@ -85,13 +85,11 @@ class World:
             self.scheduler, random.Random(rng.random()), self._deliver, self.settings.wan
         )
         self.groups = [RaftGroupId(number + 1) for number in range(self.settings.groups)]
-        self.node_ids = [NodeId(number + 1) for number in range(self.settings.nodes)]
-        self.witness_ids = [
-            NodeId(self.settings.nodes + number + 1) for number in range(self.settings.witnesses)
-        ]
-        """Nodes that have nothing but witnesses."""
-        everybody = [*self.node_ids, *self.witness_ids]
-        self.nodes = {node: SimNode(self, node, rng.getrandbits(64)) for node in everybody}
+        self.node_ids, self.witness_ids = self._ids()
+        self.nodes = {
+            node: SimNode(self, node, rng.getrandbits(64))
+            for node in (*self.node_ids, *self.witness_ids)
+        }
         self.operator = Operator(self)
         self.faults = Faults(self, rng.getrandbits(64))
         self.producers = [
@@ -193,6 +191,12 @@ class World:
         self.broken: Exception | None = None
         """What ended the run before its time."""
 
+    def _ids(self) -> tuple[list[NodeId], list[NodeId]]:
+        """Return the nodes, and those besides that have nothing but witnesses."""
+        count = self.settings.nodes + self.settings.witnesses
+        ids = [NodeId(number + 1) for number in range(count)]
+        return ids[: self.settings.nodes], ids[self.settings.nodes :]
+
     # --- what the parts ask of the world ----------------------------------------------------
 
     def note(self, who: str, what: str, *facts: Any) -> None:
@@ -271,14 +275,14 @@ class World:
                 return False
             if replica.raft.conf_state != leader.raft.conf_state:
                 return False
+        if group not in self.operator.witness:
+            return True
         witness = self.operator.witness_of(group)
-        if group in self.operator.witness and (
-            witness is None
-            or witness.applied + 20 < leader.raft.commit
-            or witness.raft.conf_state != leader.raft.conf_state
-        ):
-            return False
-        return True
+        return (
+            witness is not None
+            and witness.applied + 20 >= leader.raft.commit
+            and witness.raft.conf_state == leader.raft.conf_state
+        )
 
     def is_agreed(self, group: RaftGroupId) -> bool:
         """Tell whether every wanted replica of `group` has applied all that its leader has."""

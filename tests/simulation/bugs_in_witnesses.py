@@ -1,0 +1,114 @@
+"""Bugs planted where a witness keeps the end of a log, and where one is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.planting import Replaced, bug
+from tests.simulation.variants import scripted
+
+from angarium.ids import Index, is_witness
+from angarium.node.losses import Copies
+from angarium.raft import reconfiguration, replication
+from angarium.raft.node import RaftNode
+from angarium.replica.replica import Replica
+from angarium.replica.witness import WITNESS_STATE, WitnessReplica
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from angarium.ids import NodeId
+    from angarium.raft.core import Core
+    from angarium.raft.messages import Message
+
+
+@bug(seeds_max=10, run=scripted("tie-broken"))
+def witness_forgets_what_others_lack() -> Iterator[Replaced]:
+    """A witness forgets what is committed, whoever has it."""
+
+    def forgets_to(witness: WitnessReplica) -> Index:
+        return witness.applied
+
+    yield Replaced(WitnessReplica, "forgets_to", property(forgets_to))
+
+
+@bug(seeds_max=10, run=scripted("witness-moved"))
+def witness_jumps_over_what_others_lack() -> Iterator[Replaced]:
+    """A new witness begins with the leader's snapshot, whoever has what is before it."""
+    from msgspec import structs
+
+    original = WitnessReplica.receive
+
+    def receive(witness: WitnessReplica, message: Message) -> None:
+        if message.snapshot is None:
+            original(witness, message)
+            return
+        bare = structs.replace(message.snapshot, data=WITNESS_STATE)
+        Replica.receive(witness, structs.replace(message, snapshot=bare))
+
+    yield Replaced(WitnessReplica, "receive", receive)
+
+
+@bug(seeds_max=10, run=scripted("tie-broken"))
+def floor_of_a_majority() -> Iterator[Replaced]:
+    """A leader lets a witness forget what a majority has, which may be the two of them."""
+
+    def floor(core: Core) -> Index:
+        return core.log.committed
+
+    yield Replaced(replication, "_floor", floor)
+
+
+@bug(seeds_max=20, run=scripted("newcomer-behind"))
+def newcomer_votes_below_the_floor() -> Iterator[Replaced]:
+    """Whoever has what was settled may vote, whatever a witness has forgotten since."""
+
+    def lacks(core: Core, change: Any) -> bool:
+        del core, change
+        return False
+
+    def floor(core: Core) -> Index:
+        voters = core.tracker.voters
+        return min(core.tracker.progress[one].match for one in voters if not is_witness(one))
+
+    yield Replaced(reconfiguration, "_lacks_what_is_forgotten", lacks)
+    yield Replaced(replication, "_floor", floor)
+    yield Replaced(RaftNode, "forgotten_index", property(lambda _: Index(0)))
+
+
+@bug(seeds_max=10, run=scripted("tie-broken"))
+def witness_leads_for_ever() -> Iterator[Replaced]:
+    """A witness that was elected stays in office."""
+
+    def hand_over(witness: WitnessReplica) -> None:
+        del witness
+
+    yield Replaced(WitnessReplica, "_hand_over", hand_over)
+
+
+@bug(seeds_max=10, run=scripted("tie-broken"))
+def witness_never_campaigns() -> Iterator[Replaced]:
+    """A witness leaves every election to others, who may lack what it has."""
+
+    def tick(witness: WitnessReplica) -> None:
+        witness.raft.be_patient(1_000_000)
+        Replica.tick(witness)
+
+    def receive(witness: WitnessReplica, message: Message) -> None:
+        original(witness, message)
+        witness.raft.be_patient(1_000_000)
+
+    original = WitnessReplica.receive
+    yield Replaced(WitnessReplica, "tick", tick)
+    yield Replaced(WitnessReplica, "receive", receive)
+
+
+@bug(seeds_max=10, run=scripted("witness-replaced"))
+def witness_counted_as_a_copy() -> Iterator[Replaced]:
+    """A disk may go while a witness has everything, as if that were all that is needed."""
+
+    def counted(copies: Copies, without: NodeId | None) -> list[NodeId]:
+        others = sorted(copies.full - {without})
+        return others * 2 if copies.has_witness else others
+
+    yield Replaced(Copies, "counted", counted)

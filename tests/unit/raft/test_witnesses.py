@@ -1,0 +1,121 @@
+"""What a leader lets witnesses forget, and who may vote afterwards."""
+
+from __future__ import annotations
+
+from angarium.ids import Index, ReplicaId, Term, witness_id
+from angarium.raft import Change, ChangeKind, ConfChange, Config, RaftNode, decode_conf_change
+from angarium.raft.messages import ConfState, Message, MessageKind, Snapshot
+from angarium.raft.storage import MemoryStorage
+
+LEADER, OTHER, NEW = ReplicaId(1), ReplicaId(2), ReplicaId(3)
+WITNESS = witness_id(ReplicaId(4))
+
+
+class Led:
+    """A leader of two full voters and a witness, and what it says."""
+
+    def __init__(self) -> None:
+        self.storage = MemoryStorage(
+            Snapshot(Index(1), Term(1), ConfState(voters=(LEADER, OTHER, WITNESS)), b"")
+        )
+        config = Config(
+            id=LEADER,
+            election_ticks=10,
+            heartbeat_ticks=1,
+            applied=Index(1),
+            async_storage_writes=False,
+        )
+        self.raft = RaftNode(config, self.storage, jitter=lambda _: 0)
+        self.raft.campaign()
+        self.do()
+        for kind in (MessageKind.PRE_VOTE_RESPONSE, MessageKind.VOTE_RESPONSE):
+            if not self.raft.is_leader:
+                self.hear(OTHER, kind, term=Term(self.raft.term + (kind.name[0] == "P")))
+        assert self.raft.is_leader
+
+    def do(self) -> list[Message]:
+        """Carry out what the core wants; return what it sends."""
+        sent: list[Message] = []
+        while self.raft.has_ready():
+            ready = self.raft.ready()
+            if ready.hard_state is not None:
+                self.storage.set_hard_state(ready.hard_state)
+            self.storage.append(ready.entries)
+            for entry in ready.committed:
+                if entry.kind:
+                    self.raft.apply_conf_change(decode_conf_change(entry))
+            sent += ready.messages
+            self.raft.advance()
+        return sent
+
+    def hear(
+        self, sender: ReplicaId, kind: MessageKind, *, term: Term | None = None, index: int = 0
+    ) -> list[Message]:
+        term = self.raft.term if term is None else term
+        self.raft.step(Message(kind=kind, to=LEADER, sender=sender, term=term, index=Index(index)))
+        return self.do()
+
+    def acknowledge(self, *members: ReplicaId, index: int | None = None) -> None:
+        for one in members:
+            at = self.raft.last_index if index is None else index
+            self.hear(one, MessageKind.APPEND_RESPONSE, index=at)
+
+    def floor(self) -> int:
+        """Return what the next heartbeat says to the witness; to others it says nothing."""
+        self.raft.tick()
+        beats = {one.to: one for one in self.do() if one.kind is MessageKind.HEARTBEAT}
+        assert all(one.index == 0 for to, one in beats.items() if to != WITNESS)
+        return beats[WITNESS].index
+
+
+def test_a_witness_may_forget_what_every_full_voter_has() -> None:
+    led = Led()
+    led.acknowledge(WITNESS)
+    assert led.raft.commit == led.raft.last_index
+    assert led.floor() == 0, "the other one has confirmed nothing"
+    led.acknowledge(OTHER)
+    assert led.floor() == led.raft.last_index
+    led.raft.propose([b"x"])
+    led.do()
+    led.acknowledge(WITNESS)
+    assert led.raft.commit == led.raft.last_index
+    assert led.floor() == led.raft.last_index - 1
+
+
+def test_nothing_is_said_while_members_change() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
+    led.do()
+    assert led.floor() == 0
+    led.acknowledge(OTHER, WITNESS)
+    assert led.floor() > 0
+
+
+def test_nobody_votes_who_lacks_what_a_witness_may_have_forgotten() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
+    led.do()
+    led.acknowledge(OTHER, WITNESS)
+    told = led.floor()
+    assert led.raft.forgotten_index == told
+    promotion = ConfChange((Change(ChangeKind.ADD_VOTER, NEW),))
+    led.acknowledge(NEW, index=told - 1)
+    led.raft.propose_conf_change(promotion)
+    led.do()
+    led.acknowledge(OTHER, WITNESS)
+    assert NEW in led.raft.conf_state.learners, "an empty entry has taken the change's place"
+    led.acknowledge(NEW)
+    led.raft.propose_conf_change(promotion)
+    led.do()
+    led.acknowledge(OTHER, WITNESS, NEW)
+    assert NEW in led.raft.conf_state.voters
+
+
+def test_a_witness_is_handed_no_leadership() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    led.raft.transfer_leader(WITNESS)
+    assert not led.raft.transferee
+    assert not [one for one in led.do() if one.kind is MessageKind.TIMEOUT_NOW]
