@@ -108,11 +108,17 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         bool, About("Spread: let leaders go to the region from which most publishes come.")
     ] = False
     """Until there are enough of them, `regions` says where to lead."""
+    witness: Annotated[
+        tuple[str, ...],
+        About("Regions, for nothing else, one of which has a replica that only votes."),
+    ] = ()
+    """It breaks the tie of 2, 4 or 6 others, so that either of two regions may be lost."""
 
     def __post_init__(self) -> None:
         settle(self, "mode", DeliveryMode)
         settle_names(self, "regions")
         settle_names(self, "readers")
+        settle_names(self, "witness")
 
 
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +133,8 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     in_sync: tuple[NodeId, ...] | None = None
     """Replicas that vote, can be reached and have nearly everything; nobody while the membership
     changes; None where the answer does not come from the partition's leader, who alone knows. As
-    long as all are in sync, any one of three may be taken down."""
+    long as all are in sync, any one of three may be taken down. The witness, if there is one, is
+    among them: it has the log."""
     handed_on: int = 0
     """Records in PERFORMANCE mode that the answering node handed on, as the leader, since it was
     started; they have no offsets."""
@@ -136,6 +143,8 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     it is spread."""
     readers: tuple[NodeId, ...] = ()
     """Nodes that have a copy to read from, which has no vote."""
+    witness: NodeId | None = None
+    """The node that has a vote and no records."""
     fences: tuple[Offset, ...] = ()
     """Where layouts that came after it begin in it, one after the other, as far as the answering
     node has heard."""

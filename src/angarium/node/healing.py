@@ -150,11 +150,11 @@ class Healing:
 
     def _is_alone(self, group: RaftGroupId) -> bool:
         partition = self._partition(group)
-        return partition is not None and {*partition.replicas, *partition.target} == {self._node.id}
+        return partition is not None and {*partition.voters, *partition.target} == {self._node.id}
 
     def _is_one_of_two(self, group: RaftGroupId) -> bool:
         partition = self._partition(group)
-        votes = set() if partition is None else {*partition.replicas, *partition.target}
+        votes = set() if partition is None else {*partition.voters, *partition.target}
         return len(votes) == 2 and self._node.id in votes
 
     def _partition(self, group: RaftGroupId) -> Partition | None:
@@ -203,11 +203,7 @@ class Healing:
         if not self._node.catalog.is_current:
             return False
         partition = self._partition(group)
-        if partition is None or self._node.id not in {
-            *partition.replicas,
-            *partition.target,
-            *partition.readers,
-        }:
+        if partition is None or self._node.id not in partition.holders:
             self._node.host.remove_group(group)  # nobody wants it here any more
             self._node.wake()
             return False
@@ -220,7 +216,7 @@ class Healing:
             except AngariumError:
                 continue
             for one in seen:
-                if self._is_majority(one.in_sync, len(partition.replicas)):
+                if self._is_majority(one.in_sync, len(partition.voters)):
                     return True
         return False
 

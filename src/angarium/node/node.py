@@ -26,7 +26,7 @@ from angarium.errors import (
     PreconditionFailed,
     StorageError,
 )
-from angarium.ids import CATALOG_GROUP, node_of, replica_id
+from angarium.ids import CATALOG_GROUP, full_id, is_witness, node_of, replica_id
 from angarium.log import folder_identity, rolled_back, successions
 from angarium.log.folder_lock import FolderInUse
 from angarium.log.os_disk import OsDisk
@@ -232,8 +232,8 @@ class Node:
     def leader_of(self, group: RaftGroupId) -> NodeId | None:
         """Return who leads `group`, as far as this node's own replica knows."""
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
-        if replica is None or not replica.raft.leader:
-            return None
+        if replica is None or not replica.raft.leader or is_witness(replica.raft.leader):
+            return None  # a witness serves nobody, and lets another one lead in a moment
         return node_of(replica.raft.leader)
 
     def silence_ms(self, group: RaftGroupId) -> int:
@@ -256,6 +256,7 @@ class Node:
             return None
         members = self.catalog.machine.nodes.by_id.values()
         wanted = {one.replica_in(group) for one in members}
+        wanted |= {one.witness_in(group) for one in members}
         is_here = partial(self.is_here, group)
         return in_sync(replica, is_wanted=wanted.__contains__, is_here=is_here)
 
@@ -265,7 +266,7 @@ class Node:
         A node that came back with an empty disk greets with another incarnation.
         """
         member = self.catalog.machine.nodes.by_id.get(node_of(replica))
-        if member is None or member.replica_in(group) != replica:
+        if member is None or member.replica_in(group) != full_id(replica):
             return False
         return self.peers.is_up_as(replica_id(member.id, member.incarnation))
 

@@ -15,7 +15,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from angarium.errors import AngariumError
-from angarium.ids import CATALOG_GROUP, Index, NodeId, RaftGroupId, ReplicaId, node_of
+from angarium.ids import (
+    CATALOG_GROUP,
+    Index,
+    NodeId,
+    RaftGroupId,
+    ReplicaId,
+    is_witness,
+    node_of,
+)
 from angarium.machine.catalog import Reassigned
 from angarium.machine.catalog.balance import is_paced
 from angarium.machine.catalog.regions import wish_for
@@ -94,6 +102,7 @@ class Placement:
         """Give every leadership away before this node stops."""
         host = self._node.host
         led = [one for one in (host.catalog, *host.replicas.values()) if one is not None]
+        # A witness that leads is on its way out of office already.
         for replica in led:
             if replica.raft.is_leader:
                 self._give_away(replica)
@@ -138,7 +147,9 @@ class Placement:
         best: tuple[bool, bool, int, ReplicaId] | None = None
         raft = replica.raft
         for voter in raft.conf_state.voters:
-            if voter == replica.id or not self._node.is_here(replica.group, voter):
+            if is_witness(voter) or voter == replica.id:
+                continue
+            if not self._node.is_here(replica.group, voter):
                 continue
             is_right = self._node.time.clocks.trusts(node_of(voter))
             match = raft.match(voter) or 0
@@ -204,7 +215,8 @@ class Placement:
         host = self._node.host
         for partition in list(machine.topics.partitions.values()):
             await self._keep(partition)
-        for group in {*host.replicas, *host.repairs, *host.lost} - {CATALOG_GROUP}:
+        here = {*host.replicas, *host.witnesses, *host.repairs, *host.lost}
+        for group in here - {CATALOG_GROUP}:
             if group not in machine.topics.partitions:
                 self._remove(group)
 
@@ -220,24 +232,28 @@ class Placement:
 
     async def _keep(self, partition: Partition) -> None:
         """Have a replica of `partition` if and only if the catalog says so."""
-        host, me = self._node.host, self._node.id
-        has = any(partition.group in one for one in (host.replicas, host.repairs, host.lost))
-        wanted = me in (*partition.replicas, *partition.target, *partition.readers)
+        host, me, group = self._node.host, self._node.id, partition.group
+        has = any(group in one for one in (host.replicas, host.witnesses, host.repairs, host.lost))
+        wanted = me in partition.holders
+        is_witness_here = me == partition.witness
         if wanted and not has:
             if host.is_leaving(partition.group) or host.wal.is_full:
                 return  # the files of its predecessor go first; and files need room
-            if host.own_ids.in_group(partition.group) in partition.founders:
+            ids = host.own_ids
+            own = ids.as_witness(group) if is_witness_here else ids.as_full(group)
+            if own in partition.founders:
                 # Many partitions at once must not keep the loop from its heartbeats.
                 await asyncio.to_thread(host.save_origin, partition.group, partition.founders)
                 host.start_formed(partition.group)
             else:
-                await asyncio.to_thread(host.prepare, partition.group)
-                host.join_group(partition.group)
+                await asyncio.to_thread(host.prepare, group, a_witness=is_witness_here)
+                host.join_group(group, a_witness=is_witness_here)
             self._node.wake()
             self._fresh[partition.group] = FRESH_ROUNDS
-        elif has and not wanted:
-            replica = host.replicas.get(partition.group)
-            # It may still be needed as a voter until its leader has let it go.
+        elif has and (not wanted or is_witness_here != host.own_ids.is_witness(group)):
+            replica = host.replicas.get(group) or host.witnesses.get(group)
+            # It may still be needed as a voter until its leader has let it go. Of the other kind it
+            # is another replica.
             if replica is not None and replica.id not in replica.raft.conf_state.voters:
                 self._remove(partition.group)
 
@@ -281,6 +297,8 @@ class Placement:
         target = partition.target or partition.replicas
         wanted = [self._id_of(machine, one, partition.group) for one in target]
         voters = {one for one in wanted if one is not None}
+        if partition.witness in machine.nodes.by_id:
+            voters.add(machine.nodes.by_id[partition.witness].witness_in(partition.group))
         listeners = [self._id_of(machine, one, partition.group) for one in partition.readers]
         learners = frozenset(one for one in listeners if one is not None) - voters
         if len(voters) < len(target) or not needs_steering(
@@ -356,7 +374,8 @@ class Placement:
             state,
             voters=voters,
             learners=learners,
-            settled_index=replica.settled_index,
+            # Witnesses may have forgotten more than was settled by then.
+            settled_index=max(replica.settled_index, replica.raft.forgotten_index),
             match=replica.raft.match,
         )
         if change is None:

@@ -116,7 +116,7 @@ class Quorum:
         if group == CATALOG_GROUP:
             return True
         partition = self._node.catalog.machine.topics.partitions.get(group)
-        votes = () if partition is None else (*partition.replicas, *partition.target)
+        votes = () if partition is None else (*partition.voters, *partition.target)
         return partition is None or self._node.id in votes
 
     def is_led(self, group: RaftGroupId) -> bool:
@@ -192,13 +192,14 @@ class Quorum:
         if group == CATALOG_GROUP:
             return list(map(node_of, catalog.raft.conf_state.voters))
         partition = node.catalog.machine.topics.partitions.get(group)
-        return () if partition is None else partition.replicas
+        return () if partition is None else partition.voters
 
     def _is_here(self, group: RaftGroupId, voter: NodeId) -> bool:
         node = self._node
         if voter != node.id:
             return node.peers.is_up(voter)
-        return group == CATALOG_GROUP or group in node.host.replicas
+        host = node.host
+        return group == CATALOG_GROUP or group in host.replicas or group in host.witnesses
 
     def _missing_since(self, voter: NodeId) -> float:
         return self._down_since.get(voter, self._started_at)

@@ -14,13 +14,14 @@ import msgspec
 import angarium
 from angarium.machine.catalog import BALANCE_LEVEL, RECOVERY_LEVEL
 from angarium.machine.catalog.regions import REGIONS_LEVEL as PLACED_BY_REGIONS_LEVEL
+from angarium.machine.catalog.regions import WITNESS_LEVEL as PLACED_WITNESS_LEVEL
 from angarium.wire.handshake import WIRE_VERSION_MAX, WIRE_VERSION_MIN
 
 if TYPE_CHECKING:
     from angarium.wire import Hello
 
 LEVEL_MIN: Final = 1
-LEVEL_MAX: Final = 6
+LEVEL_MAX: Final = 7
 """The feature levels this software can work at."""
 
 STAGES_BESIDE_LEVEL: Final = 2
@@ -47,6 +48,9 @@ OWN_KEYS_LEVEL: Final = 6
 """From here on an idempotency key counts for who brought it alone, where it is known who asks."""
 RECOVER_LEVEL: Final = RECOVERY_LEVEL
 """From here on the catalog knows of partitions that went on with one replica."""
+
+WITNESS_LEVEL: Final = PLACED_WITNESS_LEVEL
+"""From here on partitions may have a witness: a vote, and the end of the log, without records."""
 
 FEATURE: Final = "machine"
 """Under this name a node tells its highest level in the handshake."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from angarium.ids import RaftGroupId
     from angarium.node.node import Node
     from angarium.replica.partition_replica import PartitionReplica
+    from angarium.replica.witness import WitnessReplica
 
 
 class Replicas:
@@ -24,6 +25,10 @@ class Replicas:
     def here(self) -> Mapping[RaftGroupId, PartitionReplica]:
         """All of them as they are now, whatever state they are in."""
         return self._node.host.replicas
+
+    def witness(self, group: RaftGroupId) -> WitnessReplica | None:
+        """Return this node's witness of `group`, which serves nobody."""
+        return self._node.host.witnesses.get(group)
 
     def get(self, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group`, whatever state it is in."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from angarium.ids import Index, NodeId, Offset, ReplicaId, Term, node_of
+from angarium.ids import Index, NodeId, Offset, ReplicaId, Term, is_witness, node_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -52,7 +52,12 @@ class SurvivorAnswer(msgspec.Struct, frozen=True, array_like=True):
 
 def best(survivors: Iterable[Survivor]) -> Survivor | None:
     """Return the replica to go on with; None if there is none that works."""
-    able = [one for one in survivors if not one.halted and one.last_index]
+    # A witness has no records to go on with.
+    able = [
+        one
+        for one in survivors
+        if not one.halted and one.last_index and not is_witness(one.replica)
+    ]
     # By term before index (Raft §5.4.1). Planted as weakest-survivor-gone-on-with.
     return max(able, key=lambda one: (one.last_term, one.last_index, -one.node), default=None)
 

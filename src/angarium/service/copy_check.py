@@ -69,7 +69,7 @@ class CopyCheck:
     async def _copies_on(self, node: NodeId) -> list[Copies]:
         """Return everything that `node` is to hold a replica of, and the full ones of each."""
         known = self._node.catalog
-        partitions = [one for one in known.partitions() if node in one.replicas]
+        partitions = [one for one in known.partitions() if node in one.voters]
         catalog, in_sync = await asyncio.gather(
             self._catalog_in_sync(), self._partitions.in_sync(partitions)
         )
@@ -79,7 +79,12 @@ class CopyCheck:
         )
         copies = [Copies("the catalog", voters, frozenset(catalog))] if node in voters else []
         copies += [
-            Copies(known.name_of(one.group), one.replicas, frozenset(in_sync.get(one.group, ())))
+            Copies(
+                known.name_of(one.group),
+                one.replicas,
+                frozenset(in_sync.get(one.group, ())),
+                has_witness=bool(one.witness),
+            )
             for one in partitions
         ]
         return copies

@@ -142,6 +142,7 @@ class Partitions:
             replicas=partition.replicas,
             home=home_of(topic.settings, partition.number),
             readers=partition.readers,
+            witness=partition.witness or None,
             trouble=trouble,
         )
         if known is None:

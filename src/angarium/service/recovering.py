@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api.recovery import GroupLeft, LeftReplica, LostReplica, RecoveryInfo
 from angarium.errors import AngariumError, InvalidArgument, NotLeader, PreconditionFailed
-from angarium.ids import CATALOG_GROUP, Offset, node_of, replica_id
+from angarium.ids import CATALOG_GROUP, Offset, full_id, is_witness, node_of, replica_id
 from angarium.log.folder_identity import draw_incarnation
 from angarium.machine.catalog import PartitionRecover
 from angarium.node import survivors
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import NodeId, RaftGroupId, ReplicaId
     from angarium.machine.catalog import Partition
+    from angarium.replica.witness import WitnessReplica
     from angarium.service.own_node import MemberNode
 
 ANSWER_S_MAX: Final = 2.0
@@ -91,6 +92,9 @@ class Recovering:
         """Return what this node's own replica of a partition is, for whoever decides."""
         node = self._node
         replica = node.replicas.get(group)
+        witness = node.replicas.witness(group)
+        if witness is not None:
+            return SurvivorAnswer(survivor=_seen_witness(node, witness))
         if replica is None or not replica.last_index:
             return SurvivorAnswer(is_mending=node.replicas.is_mending(group))
         raft, state = replica.raft, replica.raft.conf_state
@@ -125,7 +129,7 @@ class Recovering:
         self, topic: str, number: int
     ) -> tuple[RecoveryInfo, PartitionRecover | None]:
         partition = self._node.catalog.partition(topic, number)
-        asked = dict.fromkeys((*partition.replicas, *partition.target, *partition.readers))
+        asked = dict.fromkeys(partition.holders)
         answers = await asyncio.gather(*(self._ask(one, partition.group) for one in asked))
         found = [one.survivor for one in answers if one is not None and one.survivor is not None]
         name = self._node.catalog.name_of(partition.group)
@@ -192,7 +196,7 @@ class Recovering:
             lost=lost,
             left=tuple(map(_left, found)),
             groups=tuple(GroupLeft(name=name, position=at) for name, at in source.groups),
-            may_lose=_may_lose(source, lost),
+            may_lose=(*_may_lose(source, lost), *_only_witnessed(source, found)),
             objection=objection or "",
             code="" if objection else code,
         )
@@ -216,15 +220,14 @@ class Recovering:
         known = self._node.catalog
         members = {one.id: one.replica_in(partition.group) for one in known.members()}
         # Whoever is to have one may have been taken in by a majority that is gone.
-        holders = (*partition.replicas, *partition.target, *partition.readers)
-        void = dict.fromkeys(
-            (
-                *source.voters,
-                *source.listeners,
-                *(one.replica for one in found),
-                *(members[one] for one in holders if one in members),
-            )
+        known_ids = (
+            *source.voters,
+            *source.listeners,
+            *(one.replica for one in found),
+            *(members[one] for one in partition.holders if one in members),
         )
+        # A witness's node is known to the catalog by the id of a full replica: both are void.
+        void = dict.fromkeys((*known_ids, *map(full_id, known_ids)))
         fresh = tuple(
             (node, draw_incarnation(secrets.randbits))
             for node in dict.fromkeys(map(node_of, void))
@@ -242,6 +245,38 @@ class Recovering:
             gone=gone,
             times=times,
         )
+
+
+def _seen_witness(node: MemberNode, witness: WitnessReplica) -> Survivor:
+    """Say that a witness is there: it counts for a majority, and nobody goes on with it."""
+    raft, state = witness.raft, witness.raft.conf_state
+    return Survivor(
+        node=node.id,
+        replica=raft.id,
+        last_term=raft.last_term,
+        last_index=raft.last_index,
+        commit=raft.commit,
+        told_commit=witness.told_commit,
+        end_offset=Offset(0),
+        voters=tuple(dict.fromkeys((*state.voters, *state.voters_outgoing))),
+        listeners=(*state.learners, *state.learners_next),
+        halted=witness.halted,
+        silent_ms=node.quorum.silent_ms(),
+    )
+
+
+def _only_witnessed(source: Survivor, found: Sequence[Survivor]) -> tuple[str, ...]:
+    own = source.last_term, source.last_index
+    ahead = [
+        one
+        for one in found
+        if is_witness(one.replica) and not one.halted and (one.last_term, one.last_index) > own
+    ]
+    return tuple(
+        f"The witness on node {one.node} has entries up to {one.last_index} and no records before "
+        "them: nothing can go on with it, and they are lost as well, unless a lost node comes back."
+        for one in ahead
+    )
 
 
 def _left(one: Survivor) -> LeftReplica:

@@ -20,7 +20,7 @@ from angarium.machine.catalog.regions import (
 )
 from angarium.machine.catalog.topics import PARTITIONS_MAX
 from angarium.machine.catalog.values import Cleanup
-from angarium.node.release import REGIONS_LEVEL
+from angarium.node.release import REGIONS_LEVEL, WITNESS_LEVEL
 from angarium.service.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -220,7 +220,8 @@ class Topics:
         if replication is None:
             homes = config.regions if config.placement == HOMED else ()
             hosts = self._node.catalog.hosts_by_region()
-            replication = usual_replication(REPLICATION, homes, hosts)
+            has_witness = bool(config.witness)
+            replication = usual_replication(REPLICATION, homes, hosts, has_witness=has_witness)
         cleanup = Cleanup[config.cleanup.upper()]
         columns = {**kept(config), "replication": replication, "cleanup": cleanup}
         return TopicSettings(**columns)
@@ -234,6 +235,12 @@ class Topics:
                 f"topics that say anything about regions need feature level {REGIONS_LEVEL}, the "
                 f"cluster works at {level}: upgrade every node, then `angarium cluster raise-level`"
             )
+        # An older node would take it for a replica with records.
+        if settings.witness and level < WITNESS_LEVEL:
+            raise PreconditionFailed(
+                f"topics with a witness need feature level {WITNESS_LEVEL}, the cluster works at "
+                f"{level}: upgrade every node, then `angarium cluster raise-level`"
+            )
 
     def _caution(self, topic: Topic) -> str:
         """Say which region the topic cannot do without, in a cluster that has several."""
@@ -242,7 +249,8 @@ class Topics:
             return ""
         needed: dict[str, int] = {}
         for one in catalog.partitions_of(topic):
-            region = needed_region(catalog.regions_of(one.target or one.replicas))
+            witness = (one.witness,) if one.witness else ()
+            region = needed_region(catalog.regions_of((*(one.target or one.replicas), *witness)))
             if region is not None:
                 needed[region] = needed.get(region, 0) + 1
         return told_of_loss(needed, len(topic.groups))

@@ -53,7 +53,7 @@ class Upgrading:
         nodes = [self._state(one.id) for one in catalog.members()]
         partitions = list(catalog.partitions())
         in_sync = await self._partitions.in_sync(partitions)
-        behind = [one for one in partitions if set(one.replicas) - set(in_sync.get(one.group, ()))]
+        behind = [one for one in partitions if set(one.voters) - set(in_sync.get(one.group, ()))]
         missing = await self._copies.catalog_voters_missing()
         hindrances = [
             *self._about_nodes(nodes),
@@ -110,7 +110,7 @@ class Upgrading:
     def _remarks(
         self, nodes: Sequence[NodeState], partitions: Sequence[Partition]
     ) -> Iterator[str]:
-        few = [one for one in partitions if len(one.replicas) <= ALONE_MAX]
+        few = [one for one in partitions if len(one.voters) <= ALONE_MAX]
         yield from self._named("cannot be served while a node that holds them is down", few)
         for one in nodes:
             days = one.certificate_days

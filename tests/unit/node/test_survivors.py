@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from angarium.ids import Incarnation, Index, Micros, NodeId, Offset, RaftGroupId, Term, replica_id
+from angarium.ids import (
+    Incarnation,
+    Index,
+    Micros,
+    NodeId,
+    Offset,
+    RaftGroupId,
+    Term,
+    replica_id,
+    witness_id,
+)
 from angarium.machine.catalog import Recovery
 from angarium.node.recovering import due
 from angarium.node.survivors import Survivor, best, confirmation, lost, objection
@@ -87,3 +98,14 @@ def test_only_who_is_still_void_has_something_to_do() -> None:
     assert other == (group, fresh, False)
     assert not list(due([recovery], node=NodeId(2), own_in=lambda _: replica_id(NodeId(2), fresh)))
     assert not list(due([recovery], node=NodeId(3), own_in=lambda _: C))
+
+
+def test_nobody_goes_on_with_a_witness_which_makes_a_majority_all_the_same() -> None:
+    third = witness_id(C)
+    ahead = msgspec.structs.replace(seen(3, term=4, index=99), replica=third)
+    left = msgspec.structs.replace(seen(1), voters=(A, B, third))
+    assert best([ahead, left]) is left
+    assert best([ahead]) is None
+    assert lost(left, [ahead, left]) == (B,)
+    said = objection(left, [ahead, left], wait_ms=1, name="p")
+    assert "which is a majority" in str(said)

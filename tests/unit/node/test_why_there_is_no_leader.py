@@ -23,7 +23,7 @@ def a_node(
 ) -> Any:
     """Return node 1, which has a replica of partition 2 of orders."""
     partition = SimpleNamespace(
-        group=GROUP, topic=1, number=2, replicas=tuple(map(NodeId, replicas)), target=()
+        group=GROUP, topic=1, number=2, voters=tuple(map(NodeId, replicas)), target=()
     )
     topics = SimpleNamespace(partitions={GROUP: partition})
     return SimpleNamespace(
@@ -32,6 +32,7 @@ def a_node(
         host=SimpleNamespace(
             catalog=SimpleNamespace(group=CATALOG_GROUP),
             replicas={GROUP: SimpleNamespace(group=GROUP)},
+            witnesses={},
         ),
         leader_of=lambda group: NodeId(1) if group == CATALOG_GROUP else led_by,
         healing=SimpleNamespace(only_replica_lost=lambda _: lost),

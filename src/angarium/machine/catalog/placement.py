@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from angarium.machine.catalog.regions import may_hold
+from angarium.machine.catalog.values import NO_NODE
 from angarium.machine.fingerprint import affinity
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Loads:
 
     def add(self, partition: Partition, sign: int) -> None:
         """Count `partition`, or stop counting it. A move counts where it was and where it goes."""
-        for node in dict.fromkeys((*partition.replicas, *partition.target, *partition.readers)):
+        for node in partition.holders:
             self.replicas[node] = self.replicas.get(node, 0) + sign
         leader = (partition.target or partition.replicas)[0]
         self.leaders[leader] = self.leaders.get(leader, 0) + sign
@@ -57,6 +58,7 @@ def chosen_replicas(
     as others would be. The leader is in the first of the wished regions that has a node to offer.
     """
     count = wish.replication
+    nodes = [node for node in nodes if wish.may_be_in(node.labels.region)]
     if wish.is_homed:
         if not may_hold(wish, hosts_by_region(nodes)):
             return None
@@ -109,6 +111,32 @@ def chosen_readers(
 
         readers.append(min(there, key=cost).id)
     return tuple(readers)
+
+
+def chosen_witness(
+    nodes: Sequence[Node],
+    regions: Sequence[str],
+    voters: Collection[NodeId],
+    *,
+    group: RaftGroupId,
+    loads: Loads,
+    keep: NodeId,
+) -> NodeId:
+    """Return who is to break ties, in the first of `regions` that has a host for it.
+
+    Where none has, it stays with whoever it is with.
+    """
+    if not regions:
+        return NO_NODE
+    hosts = {host_of(node) for node in nodes if node.id in voters}
+    free = [node for node in nodes if node.labels.region in regions and host_of(node) not in hosts]
+
+    def cost(node: Node) -> tuple[int, bool, int, int, int]:
+        load = loads.replicas.get(node.id, 0)
+        away = regions.index(node.labels.region)
+        return away, node.id != keep, load, affinity(group, node.id), node.id
+
+    return min(free, key=cost).id if free else keep
 
 
 def hosts_by_region(nodes: Iterable[Node]) -> Counter[str]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 REGIONS_LEVEL: Final = 6
 """The feature level from which on topics are placed by regions."""
 
+WITNESS_LEVEL: Final = 7
+"""The feature level from which on partitions may have a witness."""
+
 SPREAD: Final = "spread"
 HOMED: Final = "homed"
 
@@ -37,6 +40,12 @@ class Wish(NamedTuple):
     """Where its leader should be, best first; of a homed one just its home. None: anywhere."""
     is_homed: bool = False
     """Whether a majority has to be there, and all should be."""
+    witness: tuple[str, ...] = ()
+    """The regions of its witness, in which none of them may be; none: it has no witness."""
+
+    def may_be_in(self, region: str) -> bool:
+        """Tell whether a replica with records may be in a region."""
+        return region not in self.witness
 
     @property
     def at_home_min(self) -> int:
@@ -60,7 +69,7 @@ def wish_of(settings: TopicSettings, number: int) -> Wish:
     """Return where a partition's replicas should be."""
     home = home_of(settings, number)
     regions = (home,) if home else settings.homes
-    return Wish(settings.replication, regions, is_homed=bool(home))
+    return Wish(settings.replication, regions, is_homed=bool(home), witness=settings.witness)
 
 
 def wish_for(settings: TopicSettings, partition: Partition) -> Wish:
@@ -80,6 +89,7 @@ def uses_regions(settings: TopicSettings) -> bool:
         or settings.key_order != "region"
         or settings.home_lost != "next"
         or settings.leaders_follow
+        or settings.witness
     )
 
 
@@ -87,7 +97,7 @@ def has_moved(before: TopicSettings, after: TopicSettings) -> bool:
     """Tell whether the partitions of a topic with other settings belong elsewhere."""
     return any(
         getattr(before, one) != getattr(after, one)
-        for one in ("replication", "placement", "homes", "readers")
+        for one in ("replication", "placement", "homes", "readers", "witness")
     )
 
 
@@ -107,7 +117,23 @@ def regions_fault(settings: TopicSettings, partitions: int) -> str | None:
         fault = (
             f"{len(homes)} regions need at least as many partitions, one for each, not {partitions}"
         )
+    elif settings.witness:
+        fault = _witness_fault(settings)
     return fault
+
+
+def _witness_fault(settings: TopicSettings) -> str | None:
+    both = sorted(set(settings.witness) & set(settings.homes))
+    if ALL_REGIONS in settings.witness or "" in settings.witness:
+        return "a witness is in a region that has a name"
+    if both:
+        return f"{both[0]!r} cannot be one of `regions` and have the witness: that breaks ties"
+    if settings.replication % 2:
+        return (
+            f"a witness breaks the tie of an even number of replicas, 2, 4 or 6, and not of "
+            f"{settings.replication}"
+        )
+    return None
 
 
 def shortage(settings: TopicSettings, nodes: Sequence[Node], hosts: Counter[str]) -> str | None:
@@ -115,7 +141,8 @@ def shortage(settings: TopicSettings, nodes: Sequence[Node], hosts: Counter[str]
 
     `hosts`: how many hosts there are in each region.
     """
-    named = (*settings.homes, *(one for one in settings.readers if one != ALL_REGIONS))
+    readers = (one for one in settings.readers if one != ALL_REGIONS)
+    named = (*settings.homes, *readers, *settings.witness)
     for region in named:
         if not hosts[region]:
             return f"no node is in region {region!r}; {_regions_there(nodes)}"
@@ -133,9 +160,14 @@ def shortage(settings: TopicSettings, nodes: Sequence[Node], hosts: Counter[str]
 
 def may_hold(wish: Wish, hosts: Counter[str]) -> bool:
     """Tell whether so many hosts in each region are enough for a partition."""
-    if sum(hosts.values()) < wish.replication:
+    if hosts_for_records(wish, hosts) < wish.replication:
         return False
     return not wish.is_homed or hosts[wish.regions[0]] >= wish.at_home_min
+
+
+def hosts_for_records(wish: Wish, hosts: Counter[str]) -> int:
+    """Return how many hosts may have a replica with records."""
+    return sum(count for region, count in hosts.items() if wish.may_be_in(region))
 
 
 def reading_regions(settings: TopicSettings, nodes: Iterable[Node]) -> tuple[str, ...]:
@@ -145,11 +177,16 @@ def reading_regions(settings: TopicSettings, nodes: Iterable[Node]) -> tuple[str
     return tuple(sorted({node.labels.region for node in nodes} - {""}))
 
 
-def usual_replication(most: int, homes: Sequence[str], hosts: Counter[str]) -> int:
+def usual_replication(
+    most: int, homes: Sequence[str], hosts: Counter[str], *, has_witness: bool = False
+) -> int:
     """Return how many replicas a topic has whose maker did not say: up to `most`.
 
-    No more than there are hosts, and of a homed one than its homes can have a majority of.
+    No more than there are hosts, and of a homed one than its homes can have a majority of; two
+    where a witness breaks their tie.
     """
+    if has_witness:
+        return 2
     count = min(most, hosts.total())
     while count > 1 and any(hosts[home] < majority(count) for home in homes):
         count -= 1

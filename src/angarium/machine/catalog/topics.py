@@ -23,6 +23,7 @@ from angarium.machine.catalog.placement import (
     Loads,
     chosen_readers,
     chosen_replicas,
+    chosen_witness,
     host_of,
     hosts_by_region,
 )
@@ -30,6 +31,7 @@ from angarium.machine.catalog.regions import (
     HOMED,
     has_moved,
     home_of,
+    hosts_for_records,
     may_hold,
     reading_regions,
     regions_fault,
@@ -37,7 +39,13 @@ from angarium.machine.catalog.regions import (
     wish_for,
     wish_of,
 )
-from angarium.machine.catalog.values import Moving, Partition, Topic, TopicMade, TopicSettings
+from angarium.machine.catalog.values import (
+    Moving,
+    Partition,
+    Topic,
+    TopicMade,
+    TopicSettings,
+)
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 
 if TYPE_CHECKING:
@@ -264,13 +272,14 @@ class Topics:
             nodes = [node for node in nodes if node.id not in command.leaving]
             target = self._target(partition, nodes)
         wanted = partition.target or partition.replicas
-        # Where those who vote cannot go anywhere else, those who only listen may.
-        readers = self._readers(partition, target or wanted, nodes)
-        if target is None and readers == partition.readers:
+        # Where those who vote cannot go anywhere else, those who only listen may, or the witness.
+        beside = self._beside(partition, target or wanted, nodes)
+        if target is None and beside == (partition.readers, partition.witness):
             return _too_few(nodes, wish_of(settings, partition.number))
         target = target or wanted
         is_chosen = settings.leaders_follow and bool(command.replicas)
-        if target == wanted and readers == partition.readers and not is_chosen:
+        is_as_it_is = target == wanted and beside == (partition.readers, partition.witness)
+        if is_as_it_is and not is_chosen:
             return Done(changed=False)
         if is_chosen:
             # Also where nothing changes: who says so wants it to stay. The clock of the catalog's
@@ -296,9 +305,10 @@ class Topics:
         settings = self.by_id[partition.topic].settings
         voters = partition.target or partition.replicas
         home = home_of(settings, partition.number)
-        if not home and not settings.readers and not partition.readers:
+        has_others = settings.readers or partition.readers or settings.witness or partition.witness
+        if not home and not has_others:
             return False
-        if self._readers(partition, voters, nodes) != partition.readers:
+        if self._beside(partition, voters, nodes) != (partition.readers, partition.witness):
             return True
         if not home or not self.may_move(partition, nodes):
             return False
@@ -361,11 +371,15 @@ class Topics:
             wish = wish_of(settings, number)
             replicas = chosen_replicas(nodes, wish, group=group, loads=self.loads)
             assert replicas is not None, "there were enough hosts"
-            ids = {node.id: node.replica_in(group) for node in nodes}
-            founders = tuple(sorted(ids[node] for node in replicas))
-            regions = reading_regions(settings, nodes)
-            readers = chosen_readers(nodes, regions, replicas, group=group, loads=self.loads)
-            partition = Partition(group, topic, number, replicas, founders, readers=readers)
+            partition = Partition(group, topic, number, replicas, ())
+            readers, witness = self._chosen_beside(partition, settings, replicas, nodes)
+            by_id = {node.id: node for node in nodes}
+            founders = [by_id[node].replica_in(group) for node in replicas]
+            if witness:
+                founders.append(by_id[witness].witness_in(group))
+            partition = msgspec.structs.replace(
+                partition, founders=tuple(sorted(founders)), readers=readers, witness=witness
+            )
             self.partitions[group] = partition
             self.loads.add(partition, 1)
             groups.append(group)
@@ -390,39 +404,57 @@ class Topics:
             return partition.replicas
         return target
 
-    def _readers(
+    def _beside(
         self, partition: Partition, voters: tuple[NodeId, ...], nodes: Sequence[Node]
-    ) -> tuple[NodeId, ...]:
-        """Return who is to have a copy of `partition` without a vote once `voters` have one."""
+    ) -> tuple[tuple[NodeId, ...], NodeId]:
+        """Return who is to listen in `partition`, and who is to break ties, beside `voters`."""
         settings = self.by_id[partition.topic].settings
-        regions = reading_regions(settings, nodes)
         self.loads.add(partition, -1)
-        readers = chosen_readers(
+        beside = self._chosen_beside(partition, settings, voters, nodes)
+        self.loads.add(partition, 1)
+        return beside
+
+    def _chosen_beside(
+        self,
+        partition: Partition,
+        settings: TopicSettings,
+        voters: tuple[NodeId, ...],
+        nodes: Sequence[Node],
+    ) -> tuple[tuple[NodeId, ...], NodeId]:
+        witness = chosen_witness(
             nodes,
-            regions,
+            settings.witness,
+            voters,
+            group=partition.group,
+            loads=self.loads,
+            keep=partition.witness,
+        )
+        readers = chosen_readers(
+            [node for node in nodes if node.id != witness],
+            reading_regions(settings, nodes),
             voters,
             group=partition.group,
             loads=self.loads,
             keep=partition.readers,
             filled=partition.replicas,
         )
-        self.loads.add(partition, 1)
-        return readers
+        return readers, witness
 
     def stay(self, partition: Partition, nodes: Sequence[Node]) -> None:
         """Call a move off: the partition goes back to where it is still said to live."""
         self._put(partition, partition.replicas, nodes)
 
     def _put(self, partition: Partition, target: tuple[NodeId, ...], nodes: Sequence[Node]) -> None:
-        readers = self._readers(partition, target, nodes)
+        readers, witness = self._beside(partition, target, nodes)
         self.loads.add(partition, -1)
-        stays = target == partition.replicas
+        stays = target == partition.replicas and witness == partition.witness
         moving = msgspec.structs.replace(
             partition,
-            target=() if stays else target,
+            target=() if target == partition.replicas else target,
             # With other readers alone nothing moves, and whoever is to form it still may.
             founders=partition.founders if stays and not partition.target else (),
             readers=readers,
+            witness=witness,
         )
         self.partitions[partition.group] = moving
         self.loads.add(moving, 1)
@@ -472,6 +504,8 @@ def _replicas_fault(replicas: tuple[NodeId, ...], nodes: Sequence[Node], wish: W
         return f"{wish.replication} nodes are needed that are there and not draining"
     if len({host_of(by_id[node]) for node in replicas}) != len(replicas):
         return "two replicas would share a host"
+    if not all(wish.may_be_in(by_id[node].labels.region) for node in replicas):
+        return f"only the witness may be in {', '.join(wish.witness)}"
     at_home = sum(by_id[node].labels.region in wish.regions for node in replicas)
     if at_home < wish.at_home_min:
         return f"{wish.at_home_min} replicas have to be in {wish.regions[0]!r}, their home"
@@ -486,17 +520,20 @@ def _unplaceable(settings: TopicSettings, partitions: int, nodes: Sequence[Node]
     if fault is not None:
         return refused(InvalidArgument, fault)
     hosts = hosts_by_region(nodes)
-    if hosts.total() < settings.replication:
-        return _too_few(nodes, wish_of(settings, 0))
+    wish = wish_of(settings, 0)
+    if hosts_for_records(wish, hosts) < settings.replication:
+        return _too_few(nodes, wish)
     lacking = shortage(settings, nodes, hosts)
     return None if lacking is None else refused(PreconditionFailed, lacking)
 
 
 def _too_few(nodes: Sequence[Node], wish: Wish) -> Refused:
     hosts = hosts_by_region(nodes)
-    if wish.is_homed and hosts.total() >= wish.replication:
+    usable = hosts_for_records(wish, hosts)
+    if wish.is_homed and usable >= wish.replication:
         home = wish.regions[0]
         said = f"{wish.at_home_min} hosts of {home!r} are needed, {hosts[home]} can be used"
     else:
-        said = f"{wish.replication} hosts are needed, {hosts.total()} can be used"
+        where = f" outside of {', '.join(wish.witness)}" if wish.witness else ""
+        said = f"{wish.replication} hosts{where} are needed, {usable} can be used"
     return refused(PreconditionFailed, said)

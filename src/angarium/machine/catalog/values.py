@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -19,11 +19,14 @@ from angarium.ids import (
     ReplicaId,
     TopicId,
     replica_id,
+    witness_id,
 )
 from angarium.machine.catalog.access_values import GrantMade
 from angarium.machine.outcomes import Done, Refused
 from angarium.machine.partition_limits import PartitionLimits
 from angarium.modes import DeliveryMode
+
+NO_NODE: Final = NodeId(0)
 
 
 class Labels(msgspec.Struct, frozen=True, array_like=True):
@@ -61,6 +64,10 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
             if known == group:
                 return replica_id(self.id, incarnation)
         return replica_id(self.id, self.incarnation)
+
+    def witness_in(self, group: RaftGroupId) -> ReplicaId:
+        """Return who this node would be in a group as a witness."""
+        return witness_id(self.replica_in(group))
 
 
 class Cleanup(IntEnum):
@@ -103,6 +110,9 @@ class TopicSettings(msgspec.Struct, frozen=True, array_like=True):
     """Homed: "next" or "refuse". Likewise."""
     leaders_follow: bool = False
     """Spread: whether leaders go to the region from which most publishes come."""
+    witness: tuple[str, ...] = ()
+    """Regions one of which has a replica that votes and has no records, best first; no other is in
+    any of them. None: there is no such replica."""
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True):
@@ -125,6 +135,19 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     """The region in which it should be led before all others; of a topic whose leaders follow."""
     led_since: Micros = Micros(0)
     """When that was last said, by whomever: publishers, an operator or a rebalance."""
+    witness: NodeId = NO_NODE
+    """Who has a vote and no records: what should be, without a target of its own. 0: nobody."""
+
+    @property
+    def holders(self) -> tuple[NodeId, ...]:
+        """Everybody who is to have a replica of whatever kind, now or soon."""
+        witness = (self.witness,) if self.witness else ()
+        return tuple(dict.fromkeys((*self.replicas, *self.target, *self.readers, *witness)))
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        """Everybody who votes when nothing moves."""
+        return (*self.replicas, self.witness) if self.witness else self.replicas
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 Area: TypeAlias = tuple[str, str]
 """A region and a zone in it."""
 
-Setting: TypeAlias = tuple[tuple[str, ...], bool, tuple[Area, ...]]
-"""Where a partition should be led, whether that is its home, and where those of its replicas are
-that stay."""
+Setting: TypeAlias = tuple[tuple[str, ...], bool, tuple[str, ...], tuple[Area, ...]]
+"""Where a partition should be led, whether that is its home, where it may not be, and where those
+of its replicas are that stay."""
 
 
 class LocatedPartition(NamedTuple):
@@ -35,6 +35,10 @@ class LocatedPartition(NamedTuple):
     """Whether no replica may leave the first of them."""
     readers: tuple[NodeId, ...] = ()
     """Who has a copy without a vote. They count, and stay."""
+    witness: NodeId | None = None
+    """Who has a vote and no records. It counts, without any bytes, and stays."""
+    barred: tuple[str, ...] = ()
+    """The regions of the witness: no replica goes there."""
     is_fixed: bool = False
     """It is on its way already, or somebody else's to move: it counts, and is left alone."""
 
@@ -92,6 +96,8 @@ class Layout:
             partition = partition._replace(is_fixed=True)
         self.partitions[partition.group] = partition
         self.replicas[partition.group] = partition.replicas
+        if partition.witness in self.counts:
+            self.counts[partition.witness] += 1
         for node in dict.fromkeys((*partition.replicas, *partition.readers)):
             if node in self.hosts:
                 self.counts[node] += 1
@@ -106,8 +112,9 @@ class Layout:
         """Tell whether a replica may go: to a host of its own, and not spread worse than before."""
         hosts = self.hosts
         host = hosts[arriving]
-        for one in (*self.replicas[group], *self.partitions[group].readers):
-            if one != leaving and hosts.get(one) == host:
+        beside = (*self.partitions[group].readers, self.partitions[group].witness)
+        for one in (*self.replicas[group], *beside):
+            if one is not None and one != leaving and hosts.get(one) == host:
                 return False
         before, after = self.areas[leaving], self.areas[arriving]
         return before == after or self._is_allowed(self._setting(group, leaving), before, after)
@@ -127,15 +134,17 @@ class Layout:
         """Return the regions and zones of a partition's other replicas, and where it is led."""
         areas, partition = self.areas, self.partitions[group]
         others = sorted(areas[one] for one in self.replicas[group] if one != node)
-        return partition.regions, partition.is_homed, tuple(others)
+        return partition.regions, partition.is_homed, partition.barred, tuple(others)
 
     def _is_allowed(self, setting: Setting, before: Area, after: Area) -> bool:
         """Tell whether a replica with such others may go from one area to another."""
         asked = (setting, before, after)
         known = self._allowed.get(asked)
         if known is None:
-            regions, is_homed, others = setting
-            if is_homed and (before[0] == regions[0]) != (after[0] == regions[0]):
+            regions, is_homed, barred, others = setting
+            if after[0] in barred:
+                known = False
+            elif is_homed and (before[0] == regions[0]) != (after[0] == regions[0]):
                 known = after[0] == regions[0]  # homeward, and never away
             else:
                 known = _near(others, after) <= _near(others, before) and (

@@ -42,6 +42,8 @@ def located(machine: CatalogMachine, sizes: Mapping[RaftGroupId, int]) -> list[L
                 regions=wish.regions,
                 is_homed=wish.is_homed,
                 readers=one.readers,
+                witness=one.witness or None,
+                barred=wish.witness,
                 is_fixed=bool(one.target),
             )
         )

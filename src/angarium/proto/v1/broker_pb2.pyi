@@ -854,7 +854,7 @@ class ReportCheckpointsResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class TopicConfig(_message.Message):
-    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent", "placement", "regions", "readers", "key_order", "home_lost", "leaders_follow")
+    __slots__ = ("replication", "mode", "retention_ms", "retention_bytes", "batch_bytes_max", "expiry_ms", "retention_groups", "compact", "tombstone_ms", "dirty_percent", "placement", "regions", "readers", "key_order", "home_lost", "leaders_follow", "witness")
     REPLICATION_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
@@ -871,6 +871,7 @@ class TopicConfig(_message.Message):
     KEY_ORDER_FIELD_NUMBER: _ClassVar[int]
     HOME_LOST_FIELD_NUMBER: _ClassVar[int]
     LEADERS_FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    WITNESS_FIELD_NUMBER: _ClassVar[int]
     replication: int
     mode: DeliveryMode
     retention_ms: int
@@ -887,10 +888,11 @@ class TopicConfig(_message.Message):
     key_order: KeyOrder
     home_lost: HomeLost
     leaders_follow: bool
-    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ..., placement: _Optional[_Union[Placement, str]] = ..., regions: _Optional[_Iterable[str]] = ..., readers: _Optional[_Iterable[str]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., home_lost: _Optional[_Union[HomeLost, str]] = ..., leaders_follow: _Optional[bool] = ...) -> None: ...
+    witness: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, replication: _Optional[int] = ..., mode: _Optional[_Union[DeliveryMode, str]] = ..., retention_ms: _Optional[int] = ..., retention_bytes: _Optional[int] = ..., batch_bytes_max: _Optional[int] = ..., expiry_ms: _Optional[int] = ..., retention_groups: _Optional[bool] = ..., compact: _Optional[bool] = ..., tombstone_ms: _Optional[int] = ..., dirty_percent: _Optional[int] = ..., placement: _Optional[_Union[Placement, str]] = ..., regions: _Optional[_Iterable[str]] = ..., readers: _Optional[_Iterable[str]] = ..., key_order: _Optional[_Union[KeyOrder, str]] = ..., home_lost: _Optional[_Union[HomeLost, str]] = ..., leaders_follow: _Optional[bool] = ..., witness: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PartitionInfo(_message.Message):
-    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble", "home", "readers", "fences")
+    __slots__ = ("number", "replicas", "leader", "start_offset", "end_offset", "in_sync", "handed_on", "trouble", "home", "readers", "fences", "witness")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -902,6 +904,7 @@ class PartitionInfo(_message.Message):
     HOME_FIELD_NUMBER: _ClassVar[int]
     READERS_FIELD_NUMBER: _ClassVar[int]
     FENCES_FIELD_NUMBER: _ClassVar[int]
+    WITNESS_FIELD_NUMBER: _ClassVar[int]
     number: int
     replicas: _containers.RepeatedScalarFieldContainer[int]
     leader: int
@@ -913,7 +916,8 @@ class PartitionInfo(_message.Message):
     home: str
     readers: _containers.RepeatedScalarFieldContainer[int]
     fences: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ..., trouble: _Optional[str] = ..., home: _Optional[str] = ..., readers: _Optional[_Iterable[int]] = ..., fences: _Optional[_Iterable[int]] = ...) -> None: ...
+    witness: int
+    def __init__(self, number: _Optional[int] = ..., replicas: _Optional[_Iterable[int]] = ..., leader: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., in_sync: _Optional[_Union[Nodes, _Mapping]] = ..., handed_on: _Optional[int] = ..., trouble: _Optional[str] = ..., home: _Optional[str] = ..., readers: _Optional[_Iterable[int]] = ..., fences: _Optional[_Iterable[int]] = ..., witness: _Optional[int] = ...) -> None: ...
 
 class Nodes(_message.Message):
     __slots__ = ("ids",)
