@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from angarium.cli.output import table_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from angarium.api import NodeInfo, PartitionInfo, TopicInfo
     from angarium.cli.probe import View
@@ -75,25 +75,30 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         shown.append("round trips between regions, in ms (the median of their nodes)")
         rows_of = [(f"  {one}", *(between.get((one, other)) for other in names)) for one in names]
         shown += [*table_lines(("  ", *names), rows_of), ""]
-    homed = [one for one in document["partitions"] if one["home"] or one["readers"]]
+    homed = [
+        one for one in document["partitions"] if one["home"] or one["readers"] or one["witness"]
+    ]
     if homed:
-        shown += ["partitions that have a home or readers", *_partition_lines(homed), ""]
+        has_witness = any(one["witness"] for one in homed)
+        what = "a home, readers or a witness" if has_witness else "a home or readers"
+        shown += [f"partitions that have {what}", *_partition_lines(homed), ""]
     return shown[:-1] if shown and not shown[-1] else shown
 
 
 def _partition_lines(partitions: Sequence[Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (
-            f"  {one['topic']}/{one['partition']}",
-            one["home"] or None,
-            one["leader"],
-            _listed(one["replicas"]),
-            _listed(one["readers"]),
-            max(one["lag"].values(), default=None),
-        )
-        for one in partitions
-    ]
-    return table_lines(("  partition", "home", "leader", "replicas", "readers", "lag"), rows)
+    columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
+        "  partition": lambda one: f"  {one['topic']}/{one['partition']}",
+        "home": lambda one: one["home"] or None,
+        "leader": lambda one: one["leader"],
+        "replicas": lambda one: _listed(one["replicas"]),
+        "readers": lambda one: _listed(one["readers"]),
+        "witness": lambda one: one["witness"],
+        "lag": lambda one: max(one["lag"].values(), default=None),
+    }
+    if not any(one["witness"] for one in partitions):
+        del columns["witness"]
+    rows = [[shows(one) for shows in columns.values()] for one in partitions]
+    return table_lines(tuple(columns), rows)
 
 
 def _partition(
@@ -115,6 +120,7 @@ def _partition(
         "leader": leader,
         "replicas": list(one.replicas),
         "readers": list(one.readers),
+        "witness": one.witness,
         "lag": {str(node): end - at for node, at in ends.items()},
     }
 

@@ -183,6 +183,11 @@ async def _stuck(client: Client, node: NodeId) -> str:
     hosts = {one.host or f"node {one.id}": one.region for one in nodes if not one.draining}
     for topic in await client.list_topics():
         for one in topic.partitions:
+            if node == one.witness:
+                return (
+                    f"{topic.name}/{one.number} has its witness there: it goes to another host in "
+                    f"{' or '.join(topic.config.witness)} if there is one, or alter the topic"
+                )
             if node not in one.replicas:
                 continue
             needed, there = len(one.replicas), [*hosts.values()].count(one.home)

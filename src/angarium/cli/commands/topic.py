@@ -153,10 +153,11 @@ def _print_topic(topic: TopicInfo, chosen: Choices) -> None:
         "replicas": lambda one: _shown_nodes(one.replicas),
         "in sync": lambda one: _shown_in_sync(one.in_sync),
         "readers": lambda one: _shown_nodes(one.readers) or None,
+        "witness": lambda one: one.witness,
         "start": lambda one: one.start_offset,
         "end": lambda one: one.end_offset,
     }
-    for name in ("home", "readers"):
+    for name in ("home", "readers", "witness"):
         if not any(map(columns[name], topic.partitions)):
             del columns[name]
     print_table(

@@ -376,7 +376,10 @@ class ProcessCluster:
 
             async def in_sync(number: int = partition.number) -> bool:
                 led = await self._led(topic, number)
-                return led is not None and led.in_sync == tuple(sorted(led.replicas))
+                if led is None:
+                    return False
+                witness = () if led.witness is None else (led.witness,)
+                return led.in_sync == tuple(sorted((*led.replicas, *witness)))
 
             what = f"every replica of {topic} partition {partition.number} in sync"
             await eventually(in_sync, within_s=within_s, what=what)

@@ -1,0 +1,93 @@
+"""Two data centres with a full replica each, and a third place that only breaks their ties."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from angarium.api import TopicConfig
+from angarium.client import Client
+from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.testing.cluster import Load, eventually
+from angarium.testing.cluster.waiting import now_micros
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cluster.running import ClusterOf, Run
+
+    from angarium.ids import NodeId
+    from angarium.testing.cluster import ProcessCluster
+
+pytestmark = pytest.mark.timeout(600)
+
+WAIT_S = 180.0
+BEHIND_MICROS = 1_500_000
+"""For how long one of the two full replicas gets nothing."""
+
+WITNESSED = TopicConfig(regions=("eu", "us"), witness=("tie",))
+
+
+def _in(cluster: ProcessCluster, region: str) -> NodeId:
+    (one,) = (one for one, node in cluster.nodes.items() if node.region == region)
+    return one
+
+
+def _files(folder: Path, groups: list[str]) -> list[Path]:
+    """Return a node's files of some partitions."""
+    return [
+        one for group in groups for one in (folder / "groups" / group).rglob("*") if one.is_file()
+    ]
+
+
+def test_either_of_two_regions_may_be_lost(run: Run, cluster_of: ClusterOf) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3, regions=("eu", "us", "tie")) as cluster:
+            eu, us, tie = (_in(cluster, one) for one in ("eu", "us", "tie"))
+            async with Client(cluster.nodes[eu].address) as client:
+                with pytest.raises(InvalidArgument, match="breaks the tie of an even number"):
+                    await client.create_topic(
+                        "odd", config=TopicConfig(replication=3, witness=("tie",))
+                    )
+                with pytest.raises(PreconditionFailed, match="no node is in region 'moon'"):
+                    await client.create_topic("far", config=TopicConfig(witness=("moon",)))
+            info = await cluster.create_topic("orders", partitions=2, config=WITNESSED)
+            assert info.caution == ""
+            assert {one.witness for one in info.partitions} == {tie}
+            assert {frozenset(one.replicas) for one in info.partitions} == {frozenset((eu, us))}
+            async with Load(cluster, topic="orders", partitions=2, producers=4) as load:
+                await load.acknowledged_after(now_micros(), within_s=WAIT_S)
+                # One falls behind, then the other is gone: only the witness has what is between.
+                for lost, behind in ((eu, us), (us, eu)):
+                    cluster.nodes[behind].pause()
+                    await load.acknowledged_after(now_micros() + BEHIND_MICROS, within_s=WAIT_S)
+                    cluster.nodes[lost].kill()
+                    cluster.nodes[behind].resume()
+                    for number in range(2):
+                        await load.acknowledged_after(
+                            now_micros(), partition=number, within_s=WAIT_S
+                        )
+                    cluster.restart(lost)
+                    await cluster.back(lost, within_s=WAIT_S)
+                    await cluster.settled(topics=["orders"], within_s=WAIT_S)
+                cluster.nodes[tie].kill()
+                await load.acknowledged_after(now_micros(), within_s=WAIT_S)
+                cluster.restart(tie)
+                await cluster.back(tie, within_s=WAIT_S)
+
+                async def is_whole() -> bool:
+                    seen = await (await cluster.someone()).describe("orders")
+                    return all(set(one.in_sync or ()) == {eu, us, tie} for one in seen.partitions)
+
+                await eventually(is_whole, within_s=WAIT_S, what="all three are in sync")
+                verdict = await load.conclude()
+            assert verdict.violations == []
+            folders = {one: cluster.nodes[one].data for one in (eu, us, tie)}
+            groups = [one.name for one in (folders[tie] / "witnessing").iterdir()]
+            assert len(groups) == 2
+            assert _files(folders[eu], groups)
+            assert _files(folders[us], groups)
+            assert _files(folders[tie], groups) == []
+
+    run(scenario())
