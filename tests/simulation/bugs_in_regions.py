@@ -27,8 +27,8 @@ def homes_forgotten_by_a_rebalance() -> Iterator[Replaced]:
     original = Layout._is_allowed
 
     def is_allowed(layout: Layout, setting: Any, before: Any, after: Any) -> bool:
-        regions, _, others = setting
-        return original(layout, (regions, False, others), before, after)
+        regions, _, *others = setting
+        return original(layout, (regions, False, *others), before, after)
 
     yield Replaced(Layout, "_is_allowed", is_allowed)
 
@@ -55,13 +55,13 @@ def reader_left_behind_by_a_drain() -> Iterator[Replaced]:
     def is_astray(*_: Any) -> bool:
         return False
 
-    def readers(self: Topics, partition: Partition, voters: Any, nodes: Any) -> Any:
-        found = original(self, partition, voters, nodes)
-        return partition.readers or found
+    def beside(self: Topics, partition: Partition, voters: Any, nodes: Any) -> Any:
+        readers, witness = original(self, partition, voters, nodes)
+        return partition.readers or readers, witness
 
-    original = Topics._readers
+    original = Topics._beside
     yield Replaced(Topics, "is_astray", is_astray)
-    yield Replaced(Topics, "_readers", readers)
+    yield Replaced(Topics, "_beside", beside)
 
 
 @bug(seeds_max=20, run=placed)

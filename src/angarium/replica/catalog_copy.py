@@ -24,6 +24,7 @@ from angarium.replica.config import ReplicaConfig
 from angarium.replica.opening import Opener
 from angarium.replica.outbox import Outbox
 from angarium.replica.own_ids import OwnReplicaIds
+from angarium.replica.pacing import Pace
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId, ReplicaId, Term
@@ -75,6 +76,7 @@ def read_copy(disk: Disk, identity: FolderIdentity) -> CatalogCopy:
             config=ReplicaConfig(),
             segments=SegmentConfig(),
             jitter=lambda _: 0,
+            pace=Pace(),
         )
         replica = opener.open(CATALOG_GROUP)
         assert isinstance(replica, CatalogReplica)
