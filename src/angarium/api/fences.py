@@ -83,12 +83,6 @@ def bound_of(info: TopicInfo, partition: int, opened: int) -> int | None:
     return _fence(info, partition, opened + 1)
 
 
-def layout_at(info: TopicInfo, partition: int, offset: int) -> int:
-    """Return by which layout the record at an offset was dealt, as far as `info` tells."""
-    born = bisect_right(info.layouts, partition)
-    return born + bisect_right(info.partitions[partition].fences, offset)
-
-
 def stretch(info: TopicInfo, positions: Sequence[int], ends: Sequence[int]) -> list[int]:
     """Return up to where to read on in every partition, before asking again.
 
