@@ -84,7 +84,7 @@ def test_everything_works_without_an_event_loop(cluster: Cluster) -> None:
         (DeadLetters, SyncDeadLetters, "dealt_with"),
         (Transaction, SyncTransaction, "acknowledge id"),
         (StagedWrite, SyncStagedWrite, ""),
-        (Stage, SyncStage, "acknowledge"),
+        (Stage, SyncStage, "acknowledge is_empty outdated settle"),
     ],
 )
 def test_every_word_is_there_without_asyncio(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from bisect import bisect_right
 from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ ROUNDS = 30
 PADDING = "x" * 2_000
 """So that a partition is read in many turns, in which others have theirs."""
 
-TOTAL = len(KEYS) * ROUNDS * (1 + len(ADDITIONS))
+TOTAL = len(KEYS) * ROUNDS * (2 + len(ADDITIONS))
 
 
 class Seen:
@@ -162,7 +163,23 @@ async def publish_and_add(client: Client) -> None:
         publishing = asyncio.create_task(publish_rounds(client, turn * ROUNDS))
         await client.alter_topic("t", partitions=partitions)
     await publishing
+    # An addition may take longer than what was published meanwhile: some goes by the last layout.
+    await until_in_force(client)
+    await publish_rounds(client, (1 + len(ADDITIONS)) * ROUNDS)
     await client.flush()
+
+
+async def until_in_force(client: Client) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            info = await client.describe_topic("t")
+            layouts = (2, *ADDITIONS)
+            if all(
+                len(one.fences) == len(ADDITIONS) - bisect_right(layouts, number)
+                for number, one in enumerate(info.partitions)
+            ):
+                return
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
