@@ -70,8 +70,9 @@ async def found_start(broker: Broker, topic: str, number: int, start: Start) -> 
         partition = (await broker.describe_topic(topic)).partitions[number]
         is_first = start.at is StartAt.EARLIEST
         known = partition.start_offset if is_first else partition.end_offset
-        if known is None:
-            raise  # nobody has a copy who could be asked
+        # Elsewhere a majority is lost, which whoever begins to read is to hear.
+        if known is None or not (partition.home or partition.readers):
+            raise
         return known
 
 
