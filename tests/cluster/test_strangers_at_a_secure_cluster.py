@@ -14,6 +14,7 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from tests.certificates import CLUSTER, Folder, authority
 
@@ -26,7 +27,8 @@ from angarium.security.tls import ClientTls, NodeTls
 from angarium.testing.cluster import eventually
 from angarium.testing.cluster.forgery import who_is
 from angarium.testing.reserved_port import HOST
-from angarium.wire import Hello, Role, dial
+from angarium.wire import Handlers, Hello, Role, Server, dial
+from angarium.wire.handshake import SuccessorHello
 from angarium.wire.operations import JoinHeader, Operation
 from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from tests.cluster.running import ClusterOf, Run
 
+    from angarium.log.folder_identity import FolderIdentity
     from angarium.security.tls import Dialling
     from angarium.testing.cluster import NodeProcess, ProcessCluster
 
@@ -322,6 +325,7 @@ def test_a_client_that_says_it_is_a_node_is_refused_and_changes_nothing(
                 dial(host=HOST, port=port, hello=elsewhere, tls=stolen),
                 *("WRONG_CLUSTER", "NOT_REGISTERED", "HANDSHAKE_REFUSED"),
             )
+            await _says_that_the_cluster_went_on(it, alice, known)
             # As a client, which then sends what nodes send, and asks for a place.
             for tls in (nobody, alice, stolen):
                 await it.refused(_joins(port, tls, None), "UNTRUSTED_NODE", "JOIN_REFUSED")
@@ -346,6 +350,42 @@ def _greeting(node: int, incarnation: int, cluster: str, role: Role) -> Hello:
         address=f"{HOST}:1",
         features={"machine": 99},
     )
+
+
+async def _says_that_the_cluster_went_on(it: Scene, tls: Dialling, known: FolderIdentity) -> None:
+    """Have a node look where somebody listens who has a client's certificate, and says so again."""
+    dialled = asyncio.Event()
+
+    def context() -> ssl.SSLContext:
+        dialled.set()
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        shown = it.folder.client("alice")
+        made.load_cert_chain(shown.certificate, shown.key)
+        return made
+
+    def forged(address: str = "") -> SuccessorHello:
+        return SuccessorHello(
+            role=Role.PEER,
+            cluster="e" * 32,
+            node=9,
+            incarnation=9,
+            address=address or msgspec.UNSET,
+            predecessors={cluster_name(known): ""},
+        )
+
+    server = await Server.listen(
+        host=HOST, port=0, greeting=forged, welcome=lambda _: Handlers(), tls=context
+    )
+    try:
+        hello = forged(f"{HOST}:{server.port}")
+        port = it.node.port.number
+        await it.refused(dial(host=HOST, port=port, hello=hello, tls=tls), "CLUSTER_SUCCEEDED")
+        async with asyncio.timeout(REFUSED_S_MAX):
+            await dialled.wait()
+    finally:
+        await server.drain(timeout_s=2.0)
+    assert it.node.is_running
+    assert not (it.node.data / "succeeded").exists()
 
 
 async def _joins(port: int, tls: Dialling, node: int | None) -> None:

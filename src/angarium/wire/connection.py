@@ -77,8 +77,12 @@ class Connection(Channel):
         is_dialled: bool,
         on_gone: Callable[[Connection], None] | None = None,
         on_foreign: Callable[[Hello], None] | None = None,
+        prove: Callable[[Connection], None] | None = None,
     ) -> None:
-        """`on_foreign` hears who greeted as one of another cluster, and is refused."""
+        """`on_foreign` hears who greeted as one of another cluster, and is refused.
+
+        `prove` raises unless the other side is who it has to be, before anything of it is read.
+        """
         super().__init__(limits=limits, is_dialled=is_dialled)
         self.handlers = Handlers()
         """What the other side may ask of us; nothing before the handshake is done."""
@@ -88,6 +92,7 @@ class Connection(Channel):
         self._welcome = welcome
         self._on_gone = on_gone
         self._on_foreign = on_foreign
+        self._prove = prove
         self._state = _State.GREETING
         self._peer: Peer | None = None
         # Ids of the two sides never meet: the dialling side takes the odd ones.
@@ -275,6 +280,8 @@ class Connection(Channel):
             self.put(FrameKind.HELLO, 0, MAGIC, self._hello, ())
 
     def _take_greeting(self, frame: Frame) -> None:
+        if self._prove is not None:
+            self._prove(self)
         if frame.kind == FrameKind.GOODBYE and self.is_dialled:
             self._take_goodbye(frame)
             return

@@ -38,11 +38,14 @@ async def dial(
     other side refused us with) when we do not fit together: `TlsMismatch`, `CertificateRefused`.
     """
 
-    def check_and_welcome(connection: Connection) -> Handlers:
+    def prove(connection: Connection) -> None:
+        # Before its greeting, or its goodbye, is read: either may say that this node has to end.
         if tls is not None:
             shown = connection.peer_certificate
             assert shown is not None, "a listener without a certificate is not believed"
             tls.check(shown)
+
+    def check_and_welcome(connection: Connection) -> Handlers:
         check_node(connection.peer.hello, expected_node)
         return Handlers() if welcome is None else welcome(connection)
 
@@ -56,6 +59,7 @@ async def dial(
                     welcome=check_and_welcome,
                     limits=limits or WireLimits(),
                     is_dialled=True,
+                    prove=prove,
                 ),
                 host,
                 port,

@@ -16,8 +16,9 @@ from tests.on_a_loop import eventually
 from angarium.errors import WireError
 from angarium.security.tls import ClientCertificates, ClientTls, Door, UntrustedNode
 from angarium.security.tls.contexts import listener_context
-from angarium.wire import Handlers, Server, WireLimits, dial
-from angarium.wire.errors import CertificateRefused, TlsMismatch
+from angarium.wire import Handlers, Role, Server, WireLimits, dial
+from angarium.wire.errors import CertificateRefused, ClusterSucceeded, TlsMismatch
+from angarium.wire.handshake import SuccessorHello
 from angarium.wire.listening import TlsListener
 
 if TYPE_CHECKING:
@@ -141,6 +142,46 @@ def test_a_node_of_another_cluster_is_none_of_this_one(run: Runner, folder: Fold
         async with listening(folder.node_tls("one")) as listened:
             with pytest.raises(UntrustedNode, match="angarium://testing/node/one"):
                 await ask(listened, stranger)
+
+    run(check())
+
+
+def test_who_proves_nothing_cannot_tell_a_node_that_it_must_end(
+    run: Runner, folder: Folder
+) -> None:
+    """Of whoever answers, neither a greeting nor a goodbye is believed before its certificate."""
+
+    async def check() -> None:
+        alice = folder.client("alice")
+
+        def context() -> ssl.SSLContext:
+            made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            made.load_cert_chain(alice.certificate, alice.key)
+            return made
+
+        later = SuccessorHello(
+            role=Role.PEER, cluster="later", node=2, predecessors={NODE.cluster: ""}
+        )
+        goodbye = ClusterSucceeded("it went on", former=NODE.cluster)
+
+        def refusing(_: Connection) -> Handlers:
+            raise goodbye
+
+        for greeting, welcome in ((later, lambda _: Handlers()), (NODE, refusing)):
+            server = await Server.listen(
+                host=LOCALHOST,
+                port=0,
+                greeting=lambda greeting=greeting: greeting,
+                welcome=welcome,
+                tls=context,
+            )
+            try:
+                with pytest.raises(UntrustedNode, match="no node"):
+                    await dial(
+                        host=LOCALHOST, port=server.port, hello=NODE, tls=folder.node_tls("one")
+                    )
+            finally:
+                await server.drain(timeout_s=2.0)
 
     run(check())
 
