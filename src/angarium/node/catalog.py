@@ -235,6 +235,12 @@ class NodeCatalog(CatalogView):
         replica = self._node.host.catalog
         if replica is None or not replica.may_serve:
             raise NotLeader("this node does not lead the catalog", leader=_leader(self._node))
+        former = replica.catalog.machine.cluster
+        if former not in ("", cluster_name(self._node.folder_identity)) and not isinstance(
+            command, ClusterRecover
+        ):
+            # Whatever it issued now the lost ones may have issued, and their join tokens are good.
+            raise NotLeader(f"the catalog of {former} is being recovered: ask again in a moment")
         wish = command.registration if isinstance(command, NodeJoin) else command
         if isinstance(wish, NodeRegister):
             await self._node.admission.check_not_alive(wish)
