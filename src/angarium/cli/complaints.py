@@ -27,7 +27,9 @@ _ADVICE: Final = {
     "TOO_LARGE": "Waiting does not help: send less at once, or raise the limit if it is a topic's"
     " (`angarium topic alter NAME --batch-bytes-max 8MiB`).",
     "AUDIT_UNWRITABLE": "The topic angarium.audit cannot be written: `angarium topic describe"
-    ' angarium.audit` shows who leads it; [audit] unwritable = "continue" does without.',
+    " angarium.audit` shows who leads it. If most of its replicas are gone for good, `angarium"
+    " cluster recover-partition angarium.audit 0` comes first; [audit] unwritable ="
+    ' "continue" does without.',
     "DISK_FULL": "A node's disk is full: make room there, or let retention drop old records"
     " (`angarium topic alter NAME --retention 1d`).",
     "WRONG_CLUSTER": "This address belongs to another cluster than the one expected.",

@@ -109,5 +109,5 @@ def done_lines(done: Recovered, folder: Path) -> list[str]:
         f"    {own_name()} cluster recover-catalog --data {folder} --follow {done.invitation}",
         "",
         "Then recover the partitions that `angarium cluster status` names, one by one, with"
-        " `angarium cluster recover-partition`.",
+        " `angarium cluster recover-partition`; angarium.audit first, where there is one.",
     ]

@@ -3,6 +3,8 @@
 - An administrative action is carried out only when its record is in the topic. If that takes longer
   than `WAIT_S`, the action is refused (`AuditUnwritable`, nothing has happened), or, by setting,
   goes on with its record in the log of the node.
+  One action is carried out first and recorded then: to recover the topic itself when its majority
+  is lost. Else nobody could recover anything. The log of the node has its record before.
 - Denials, failed logins and access to records cost a look into a table and never wait. What is
   alike is counted (`security.audit.tallies`); what finds no room is dropped, and that is recorded.
 """
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import msgspec
 
 from angarium.api.access import ResourceKind
-from angarium.api.audit import AuditEvent, AuditOutcome, AuditRecord, encoded
+from angarium.api.audit import AUDIT_TOPIC, AuditEvent, AuditOutcome, AuditRecord, encoded
 from angarium.errors import AngariumError, AuditUnwritable, LimitExceeded
 from angarium.security.audit import Tallies
 from angarium.security.audit.wording import said
@@ -71,6 +73,14 @@ ACTIONS_OF_ONE_MAX: Final = 256
 allowed to everybody about oneself, and nobody shall fill the queue for the others."""
 
 
+RECOVERING: Final = "recover_partition"
+"""The one call that cannot wait for its record, where it is for the topic of records."""
+
+SPARE: Final = 64
+"""Room for records of recoveries where all other room is taken: strangers who try to come in while
+the topic cannot be written must not keep its recovery out of it."""
+
+
 class Asker(Protocol):
     """Somebody in whose name the table is asked: the broker of a principal."""
 
@@ -109,7 +119,10 @@ class Audit:
         rule: str,
         given: Mapping[str, Any],
     ) -> AsyncIterator[None]:
-        """Have an administrative action recorded before it is carried out, and if it fails then."""
+        """Have an administrative action recorded before it is carried out, and if it fails then.
+
+        What makes the topic writable again is recorded as soon as it is.
+        """
         record = self.records.of_call(
             AuditEvent.ACTION,
             principal,
@@ -122,8 +135,12 @@ class Audit:
             why = f"{ACTIONS_OF_ONE_MAX} of your administrative calls are being recorded"
             raise LimitExceeded("audit_actions_of_one_max", why, retry_after=1.0)
         self._acting[principal.name] += 1
+        stored: asyncio.Future[None] | None = None
         try:
-            await self.written(record)
+            if method == RECOVERING and given.get("topic") == AUDIT_TOPIC:
+                stored = self._noted_first(record)
+            else:
+                await self.written(record)
         finally:
             self._acting[principal.name] -= 1
             if not self._acting[principal.name]:
@@ -132,8 +149,22 @@ class Audit:
             yield
         except BaseException as error:
             # What is wrong with a password may say something of it.
-            self.failed(record, error, is_secret=has_secret(given))
+            spare = 0 if stored is None else SPARE
+            self.failed(record, error, is_secret=has_secret(given), spare=spare)
             raise
+        if stored is not None:
+            await asyncio.wait([stored], timeout=WAIT_S)
+
+    def _noted_first(self, record: AuditRecord) -> asyncio.Future[None]:
+        """Leave a record in the log, have it written when that can be, and do not wait for it."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Nobody may look whether it could be written; the log has it.
+        stored.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._tell_in_log(record, "what it is written to is being recovered")
+        if not self.writer.put(record, stored, spare=SPARE):
+            self.writer.dropped(record)
+            stored.set_result(None)
+        return stored
 
     async def written(self, record: AuditRecord) -> None:
         """Return when a record is in the topic; raises `AuditUnwritable`, or by setting goes on."""
@@ -154,18 +185,26 @@ class Audit:
         if self.choices.is_refused_unwritten:
             error = AuditUnwritable(
                 f"nothing was done: the audit record of it was {why}, and without one no"
-                " administrative action is carried out; try again"
+                " administrative action is carried out; try again. If most replicas of"
+                f" {AUDIT_TOPIC} are gone for good, recover that topic first"
             )
             self.failed(record, error)
             raise error
 
-    def failed(self, record: AuditRecord, error: BaseException, *, is_secret: bool = False) -> None:
+    def failed(
+        self,
+        record: AuditRecord,
+        error: BaseException,
+        *,
+        is_secret: bool = False,
+        spare: int = 0,
+    ) -> None:
         """Record that something did not succeed which had been let through."""
-        self.put(self.records.of_failure(record, error, is_secret=is_secret))
+        self.put(self.records.of_failure(record, error, is_secret=is_secret), spare=spare)
 
-    def put(self, record: AuditRecord) -> None:
+    def put(self, record: AuditRecord, *, spare: int = 0) -> None:
         """Have a record written, without waiting: for what must not be lost in silence."""
-        if not self.writer.put(record):
+        if not self.writer.put(record, spare=spare):
             self.writer.dropped(record)
             self._tell_in_log(record, "too many wait already")
 
@@ -270,7 +309,8 @@ class Audit:
     async def catalog_recovered(self, found: Succession) -> None:
         """Record that the cluster went on with this node's catalog, or that this node followed.
 
-        Raises `AuditUnwritable`.
+        Returns when the record is stored: the topic often has to be recovered itself before that.
+        Raises `AuditUnwritable` if it has to be tried again.
         """
         what = "follow a recovered catalog" if found.follows else "recover the catalog"
         told = {
@@ -279,15 +319,17 @@ class Audit:
             "code": found.code,
             **({} if found.follows else {"end": f"{found.last_term}.{found.alone_from}"}),
         }
-        await self.written(
-            self.records.of_node(
-                AuditEvent.RECOVERY,
-                what,
-                kind=ResourceKind.CLUSTER,
-                resource=found.cluster,
-                details=said(json.dumps(told, separators=(",", ":"))),
-            )
+        record = self.records.of_node(
+            AuditEvent.RECOVERY,
+            what,
+            kind=ResourceKind.CLUSTER,
+            resource=found.cluster,
+            details=said(json.dumps(told, separators=(",", ":"))),
         )
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self.writer.put(record, stored, spare=SPARE):
+            raise AuditUnwritable("too many records wait already")
+        await stored
 
     # --- running --------------------------------------------------------------------------------
 

@@ -107,12 +107,15 @@ class AuditWriter:
         """How many records are not in the topic yet."""
         return len(self._waiting) + len(self._under_way)
 
-    def put(self, record: AuditRecord, done: asyncio.Future[None] | None = None) -> bool:
+    def put(
+        self, record: AuditRecord, done: asyncio.Future[None] | None = None, *, spare: int = 0
+    ) -> bool:
         """Have a record written, and `done` told then; False: there is no room for it.
 
-        Never waits. The caller decides what becomes of one that was not taken.
+        Never waits. The caller decides what becomes of one that was not taken. `spare` is room that
+        it may have beyond what there is for all.
         """
-        if self.waiting >= WAITING_MAX or self._is_closing:
+        if self.waiting >= WAITING_MAX + spare or self._is_closing:
             return False
         self._waiting.append(_Waiting(record, done))
         self._work.set()

@@ -15,6 +15,8 @@ from tests.on_a_loop import on_a_loop
 from angarium.api.access import Action, Principal, Proof, ResourceKind
 from angarium.api.audit import AUDIT_TOPIC, AuditEvent, AuditOutcome
 from angarium.errors import AlreadyExists, AuditUnwritable
+from angarium.ids import Incarnation
+from angarium.log.successions import Succession
 from angarium.service.audit import Audit, AuditChoices, audit, tail, writing
 from angarium.testing.broker import InProcessBroker, in_process_broker
 
@@ -147,6 +149,63 @@ async def test_by_setting_it_goes_on_and_the_log_has_its_record(
         assert [one.outcome for one in records if one.resource == "topic-0"] == [
             AuditOutcome.ALLOWED
         ]
+
+
+@on_a_loop
+async def test_the_topic_itself_is_recovered_first_and_recorded_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else nobody could recover anything: each recovery would wait for a topic without one."""
+    monkeypatch.setattr(audit, "WAIT_S", 0.2)
+    monkeypatch.setattr(writing, "WAITING_MAX", 5)
+    asked = (Action.CLUSTER_RECOVER, ResourceKind.CLUSTER, "")
+
+    async def recover(topic: str, *, error: Exception | None = None, mends: bool = True) -> None:
+        given = {"topic": topic, "partition": 0, "code": "1f0a93c7"}
+        async with it.audit.action(ROOT, "recover_partition", asked, rule="a grant", given=given):
+            assert "1f0a93c7" in vars(caplog.records[-1])["record"], "the log has it before"
+            if error is not None:
+                raise error
+            it.service.is_down = not mends
+
+    async with recording(tmp_path) as it:
+        with caplog.at_level(logging.WARNING, logger="angarium"):
+            await it.act(1)
+            it.service.is_down = True
+            for number in range(10):  # no room is left by those who try to come in
+                it.audit.login_failed("", Proof.PASSWORD, f"reason {number}")
+            with pytest.raises(AuditUnwritable, match="recover that topic first"):
+                await recover("orders")
+            with pytest.raises(AlreadyExists):
+                await recover(AUDIT_TOPIC, error=AlreadyExists("a leader"))
+            await recover(AUDIT_TOPIC, mends=False)
+            monkeypatch.setattr(audit, "WAIT_S", 60.0)
+            await recover(AUDIT_TOPIC)
+        records = await audit_records(it.broker)
+        told = [(one.outcome, one.details) for one in records if one.what == "recover_partition"]
+        done = f'{{"topic":"{AUDIT_TOPIC}","partition":0,"code":"1f0a93c7"}}'
+        failed = (AuditOutcome.FAILED, "ALREADY_EXISTS: a leader")
+        allowed = (AuditOutcome.ALLOWED, done)
+        assert told == [allowed, failed, allowed, allowed]
+        assert (await checked(it.broker)).is_sound
+
+
+@on_a_loop
+async def test_a_recovered_catalog_is_recorded_once_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "WAIT_S", 0.05)
+    found = Succession(cluster="b", previous="a", incarnation=Incarnation(7), by="somebody@here")
+    async with recording(tmp_path) as it:
+        it.service.is_down = True
+        telling = asyncio.create_task(it.audit.catalog_recovered(found))
+        await asyncio.wait([telling], timeout=0.3)
+        assert not telling.done(), "it waits, and does not say that it failed"
+        it.service.is_down = False
+        await telling
+        records = await audit_records(it.broker)
+        told = [one for one in records if one.event is AuditEvent.RECOVERY]
+        assert [(one.outcome, one.resource) for one in told] == [(AuditOutcome.ALLOWED, "b")]
 
 
 @on_a_loop
