@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tests.component.wire.running import Runner
 
     from angarium.security.tls import Certificate, Dialling, NodeTls
-    from angarium.wire import Connection, Request
+    from angarium.wire import Connection, Hello, Request
 
 OPERATION = 7
 
@@ -146,6 +147,10 @@ def test_a_node_of_another_cluster_is_none_of_this_one(run: Runner, folder: Fold
     run(check())
 
 
+def _same(greeting: Hello) -> Hello:
+    return greeting
+
+
 def test_who_proves_nothing_cannot_tell_a_node_that_it_must_end(
     run: Runner, folder: Folder
 ) -> None:
@@ -167,11 +172,14 @@ def test_who_proves_nothing_cannot_tell_a_node_that_it_must_end(
         def refusing(_: Connection) -> Handlers:
             raise goodbye
 
-        for greeting, welcome in ((later, lambda _: Handlers()), (NODE, refusing)):
+        def greeted(_: Connection) -> Handlers:
+            return Handlers()
+
+        for greeting, welcome in ((later, greeted), (NODE, refusing)):
             server = await Server.listen(
                 host=LOCALHOST,
                 port=0,
-                greeting=lambda greeting=greeting: greeting,
+                greeting=partial(_same, greeting),
                 welcome=welcome,
                 tls=context,
             )
