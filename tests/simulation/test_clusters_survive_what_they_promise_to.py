@@ -40,6 +40,16 @@ def test_no_promise_is_broken_where_rumours_that_nodes_are_gone_are_believed(see
     assert report.operations >= OPERATIONS_MIN
 
 
+@pytest.mark.parametrize("seed", [350_016])
+def test_groups_of_a_topic_that_grows_outlive_transactions_that_nobody_ended(seed: int) -> None:
+    """As seed 340145: a fence waited for one, and the groups behind the fence for ever."""
+    assert drawn_settings(seed).growing
+    world = World(seed)
+    report = world.run()
+    assert report.violations == [], f"python -m angarium.testing.sim --replay {seed}"
+    assert all(one.is_done for one in world.growing)
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_promise_is_broken_in_a_schedule(name: str) -> None:
     for seed in (1, 2):

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.testing.sim.member import SimMember
     from angarium.testing.sim.overseer import Overseer
+    from angarium.testing.sim.scripts import ScriptedClient
 
 
 @dataclass(slots=True)
@@ -314,7 +315,7 @@ class World:
         index = Index(self._catalog.applied_index + 1)
         return self._catalog.apply(index, Term(1), encode(command)).outcomes[0]
 
-    def let_in(self, client: Producer) -> None:
+    def let_in(self, client: Producer | ScriptedClient) -> None:
         """Let the network deliver to one more client, in the first region if there are some."""
         if self.settings.wan is not None:
             self.network.regions[client.name] = self.settings.wan.region_of(0)
