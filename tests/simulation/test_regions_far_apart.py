@@ -8,6 +8,9 @@ from itertools import count, islice
 
 import pytest
 
+from angarium.testing.history import Result
+from angarium.testing.sim.recovery import ack_within, probe
+from angarium.testing.sim.script import GROUP
 from angarium.testing.sim.settings import REGIONS_FROM, Settings, drawn_settings, in_regions
 from angarium.testing.sim.wan import ONE_WAY_MAX, ONE_WAY_MIN, Living, drawn_wan, placed
 from angarium.testing.sim.world import World
@@ -39,6 +42,20 @@ def test_whole_regions_are_lost_cut_off_and_fall_silent(living: Living) -> None:
     assert report.violations == []
     assert sum(report.faults.values()) >= 6
     assert report.faults.keys() <= weights.keys()
+
+
+def test_whoever_asks_between_regions_finds_the_leader_in_time() -> None:
+    """Seed 340008: who guessed among nodes far away missed a leader that was there all the time."""
+
+    def script(world: World) -> None:
+        world.wait(ack_within(world), lambda: world.operator.leader(GROUP) is not None)
+        probes = [probe(world, number, GROUP) for number in range(1, 101)]
+        world.wait(ack_within(world), lambda: all(one.result is Result.OK for one in probes))
+        assert [one for one in probes if one.result is not Result.OK] == []
+
+    settings = in_regions(Settings(producers=0, readers=0), 36, living=Living.HOMED)
+    report = World(3, settings).run(script)
+    assert report.violations == []
 
 
 @pytest.mark.parametrize("regions", [3, 5])

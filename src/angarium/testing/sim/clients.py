@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from angarium.batch import Batch, encode
@@ -55,6 +56,7 @@ class Producer:
         window: int,
         eager: bool,
         gives_up: float = GIVES_UP,
+        in_turns: bool = False,
     ) -> None:
         self.world = world
         self.name = f"producer-{number}"
@@ -67,6 +69,8 @@ class Producer:
         self._window = window
         self._eager = eager
         self._gives_up = gives_up
+        self._turns = cycle(world.node_ids) if in_turns else None
+        """Whom to ask next who leads; None: anybody."""
         self._epoch = 0
         self._sequence = 0
         self._request = 0
@@ -129,7 +133,7 @@ class Producer:
         self._request += 1
         number = self._request
         self._pending[number] = operation
-        target = self._leader or self.rng.choice(self.world.node_ids)
+        target = self._leader or self._somebody()
         keys: list[bytes | None] | None = None
         deliver_at = 0
         if self.world.settings.members:
@@ -149,6 +153,9 @@ class Producer:
         request = PublishRequest(self.name, number, self.group, bytes(batch), operation.mode)
         self.world.network.send_once(self.name, f"node-{target}", request)
         self.world.scheduler.after(PATIENCE + self.world.settings.slack, self._expire, number)
+
+    def _somebody(self) -> NodeId:
+        return self.rng.choice(self.world.node_ids) if self._turns is None else next(self._turns)
 
     def _expire(self, number: int) -> None:
         operation = self._pending.pop(number, None)
