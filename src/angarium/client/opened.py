@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from angarium.client.publishing.producer_identities import ProducerIdentities
 from angarium.client.publishing.publisher import Publisher
 from angarium.client.publishing.sending import Sending
 from angarium.client.transactions.face import TransactionBook
-from angarium.errors import AngariumError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +44,6 @@ class Opened:
                 on_loss=on_loss,
             )
         )
-        self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
 
     async def close(self) -> None:
         """Publish what waits, for as long as the settings allow, then let go of everything."""
@@ -59,7 +56,6 @@ class Opened:
         except Exception as error:
             _log.error("closing although something published failed: %s", error)
         finally:
-            self._refreshing.cancel()
             await self.transactions.close()
             for subscription in list(self.subscriptions):
                 await subscription.close()
@@ -67,13 +63,3 @@ class Opened:
                 await self.keeper.close()
             await self.publisher.close()
             await self.reach.close(timeout_s=settings.attempt_timeout_s)
-
-    async def _refresh(self) -> None:
-        """Ask now and then who leads what is in use, so that a changed map is no surprise."""
-        while True:
-            await asyncio.sleep(self.reach.settings.refresh_s)
-            with contextlib.suppress(AngariumError):
-                await self.reach.metadata.status()
-            for name in list(self.reach.routes.topics):
-                with contextlib.suppress(AngariumError):
-                    await self.reach.metadata.refresh(name)

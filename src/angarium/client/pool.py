@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 from angarium.client.shared import heard, shared
 from angarium.errors import AngariumError, Unauthenticated
 from angarium.security.tls import client_tls
-from angarium.wire import ConnectionLost, Hello, Role, Unreachable, dial
+from angarium.wire import ConnectionLost, Handlers, Hello, Role, Unreachable, dial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.client.addresses import Address
     from angarium.client.login import Login
     from angarium.client.settings import ClientSettings
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 REST_S: Final = 0.1
 """An address that just refused is not dialled again for so long; it counts as unreachable."""
 
+REMEMBERED_S: Final = 60.0
+"""When an address refused last is remembered for so long at the least."""
+
 
 class Pool:
     """Open connections by address. A lost one is dialled again when it is needed next."""
@@ -26,6 +31,8 @@ class Pool:
     def __init__(self, settings: ClientSettings, login: Login) -> None:
         self.cluster = ""
         """The cluster's id, once a node has told it. Nodes of another cluster are refused then."""
+        self.on_change: Callable[[], None] = _nobody_hears
+        """Called when a connection has come or gone."""
         self.settings = settings
         self._login = login
         self._tls = client_tls(settings.tls)
@@ -42,6 +49,11 @@ class Pool:
     def open_addresses(self) -> list[Address]:
         """Return where there are open connections, the oldest first."""
         return [address for address, connection in self._open.items() if connection.is_open]
+
+    def refused_at(self, address: Address) -> float:
+        """Return when an address refused last, in the event loop's time; 0 if it did not."""
+        refused = self._refused.get(address)
+        return 0.0 if refused is None else refused[0]
 
     async def connection(self, address: Address) -> Connection:
         """Return an open connection; raises `Unreachable`, or why the node refuses us."""
@@ -83,6 +95,7 @@ class Pool:
             connection = await dial(
                 host=address.host,
                 port=address.port,
+                welcome=lambda _: Handlers(on_closed=lambda *_: self.on_change()),
                 hello=Hello(role=Role.CLIENT, cluster=self.cluster, auth=self._login.greeting()),
                 limits=self.settings.wire,
                 timeout_s=self.settings.dial_timeout_s,
@@ -90,7 +103,7 @@ class Pool:
             )
             await self._prove(connection)
         except AngariumError as error:
-            self._refused[address] = (asyncio.get_running_loop().time(), error)
+            self._note_refusal(address, error)
             raise
         finally:
             del self._dialling[address]
@@ -98,7 +111,16 @@ class Pool:
         self._note_cluster(connection)
         self._open = {where: one for where, one in self._open.items() if one.is_open}
         self._open[address] = connection
+        self.on_change()
         return connection
+
+    def _note_refusal(self, address: Address, error: AngariumError) -> None:
+        now = asyncio.get_running_loop().time()
+        # Nodes come and go under ever new addresses: those of old are not kept for ever.
+        self._refused = {
+            at: known for at, known in self._refused.items() if known[0] > now - REMEMBERED_S
+        }
+        self._refused[address] = (now, error)
 
     def _note_cluster(self, connection: Connection) -> None:
         """Keep to the cluster of the first node, and to what becomes of it if it is recovered."""
@@ -129,3 +151,7 @@ class Pool:
                 if isinstance(error, Unauthenticated):
                     raise Unauthenticated(str(error))  # it was reached, and says the same again
                 raise Unreachable(f"{address} was tried a moment ago: {error}")
+
+
+def _nobody_hears() -> None:
+    pass

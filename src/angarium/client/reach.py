@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from angarium.client.calls import Calls
+from angarium.client.freshness import Freshness
 from angarium.client.metadata import Metadata
 from angarium.client.nearby import Nearby
 from angarium.client.pool import Pool
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Reach:
-    """Connections, the map of the cluster, and ways to ask."""
+    """Connections, the map of the cluster, and ways to ask; on the event loop it is made on."""
 
     def __init__(
         self,
@@ -42,9 +43,12 @@ class Reach:
         self.seen = Seen()
         self.calls = Calls(self.routes, settings, self.waiting)
         self.metadata = Metadata(self.routes, self.calls, self.pool)
+        self.pool.on_change = self.routes.doubted.set
+        self._freshness = Freshness(self.routes, self.metadata, refresh_s=settings.refresh_s)
 
     async def close(self, *, timeout_s: float) -> None:
         """Say goodbye to every node."""
+        await self._freshness.close()
         await self.metadata.close()
         await self.region.close()
         await self.pool.close(timeout_s=timeout_s)

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 DISTRUST_S: Final = 5.0
 """A node that did not answer in time is asked last for so long."""
 
+FORMER_MAX: Final = 5
+"""Nodes that the newest answer does not name any more, and that are tried when nobody else is
+there: who answered may have been cut off from the cluster, and have known less than we."""
+
 NEAR_TRIED_MAX: Final = 3
 """Nodes of the own region that a reader tries before it goes to the leader."""
 
@@ -47,23 +51,34 @@ class Routes:
         self.nodes: dict[NodeId, Address] = {}
         self.watchers: set[Callable[[], None]] = set()
         """Called when somebody has learned that a partition is led by another node than before."""
+        self.doubted = asyncio.Event()
+        """Set while there is a reason to ask anew where the nodes are; see `Freshness`."""
         self._pool = pool
         self._bootstrap = bootstrap
         self._topics_max = topics_max
         self._leaders: dict[tuple[str, int], NodeId] = {}
         self._distrusted: dict[Address, float] = {}
+        # No longer named, the newest first.
+        self._former: tuple[Address, ...] = ()
         self._homes: dict[str, Homes] = {}
 
     # --- what is learned ----------------------------------------------------------------------
 
     def learn_status(self, status: ClusterStatus) -> None:
-        """Take over where the nodes are."""
-        self.nodes = {
+        """Take over where the nodes are. Of an answer that names nobody nothing is learned."""
+        nodes = {
             node.id: parsed_address(node.addresses["wire"])
             for node in status.nodes
             if node.addresses.get("wire")
         }
+        if not nodes:
+            return
+        there = set(nodes.values())
+        past = dict.fromkeys((*self.nodes.values(), *self._former))
+        self._former = tuple(at for at in past if at not in there)[:FORMER_MAX]
+        self.nodes = nodes
         self.nearby.learn(status)
+        self.doubted.clear()
 
     def learn_topic(self, info: TopicInfo) -> None:
         """Take over who leads the partitions of a topic."""
@@ -189,13 +204,25 @@ class Routes:
     def _candidates(self) -> Iterable[Address]:
         now = asyncio.get_running_loop().time()
         self._distrusted = {node: end for node, end in self._distrusted.items() if end > now}
-        known = [*self._pool.open_addresses(), *self.nodes.values(), *self._bootstrap]
+        known = [
+            *self._pool.open_addresses(),
+            *self.nodes.values(),
+            *self._bootstrap,
+            *self._former,
+        ]
         nodes = {at: node for node, at in self.nodes.items()}
-        # Those that can be trusted first, and of these the ones that are near.
-        return sorted(
-            dict.fromkeys(known),
-            key=lambda at: (at in self._distrusted, self.nearby.is_far(nodes.get(at))),
-        )
+
+        def rank(at: Address) -> tuple[bool, bool, float]:
+            # Those that can be trusted first, and of these the ones that are near. Of those that
+            # refused, the one that did so longest ago: each has its turn, however short the time
+            # of a caller is, and those that let every attempt run into its time hide nobody.
+            refused_at = self._pool.refused_at(at)
+            is_doubtful = at in self._distrusted or (
+                refused_at > 0 and refused_at > now - DISTRUST_S
+            )
+            return is_doubtful, self.nearby.is_far(nodes.get(at)), refused_at
+
+        return sorted(dict.fromkeys(known), key=rank)
 
     def _address_of(self, connection: Connection) -> Address | None:
         for address in self._pool.open_addresses():

@@ -180,13 +180,13 @@ class GroupLoad:
     async def _views(self) -> str:
         """Return what every node says about the group, for a person."""
         lines = []
-        for server in self._servers:
-            async with Client(server) as client:
-                try:
+        for server in [node.address for node in self._cluster.nodes.values()]:
+            try:
+                async with Client(server) as client:
                     info = await client.describe_group("workers")
-                except AngariumError as error:
-                    lines.append(f"{server} does not answer: {error}")
-                    continue
+            except AngariumError as error:
+                lines.append(f"{server} does not answer: {error}")
+                continue
             lines += [f"{server}:", *(f"  {one}" for one in (*info.members, *info.positions))]
         return "\n".join(lines)
 
