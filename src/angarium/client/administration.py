@@ -50,8 +50,14 @@ class Administration(ABC):
     async def alter_topic(
         self, name: str, *, partitions: int | None = None, config: TopicConfig | None = None
     ) -> TopicInfo:
-        """Give a topic more partitions or other settings."""
-        return await self._topic(Operation.ALTER_TOPIC, AlterTopicHeader(name, partitions, config))
+        """Give a topic more partitions or other settings.
+
+        Whoever was asked may end before it answers: others are asked then, because a topic that
+        has the partitions and settings already stays as it is.
+        """
+        return await self._topic(
+            Operation.ALTER_TOPIC, AlterTopicHeader(name, partitions, config), may_repeat=True
+        )
 
     async def delete_topic(self, name: str) -> None:
         """Remove a topic with everything in it."""
@@ -112,9 +118,13 @@ class Administration(ABC):
         return frame.read(LevelAnswer).level
 
     async def _topic(
-        self, operation: Operation, header: CreateTopicHeader | AlterTopicHeader
+        self,
+        operation: Operation,
+        header: CreateTopicHeader | AlterTopicHeader,
+        *,
+        may_repeat: bool = False,
     ) -> TopicInfo:
-        frame = await self._reach.calls.ask(operation, header, may_repeat=False)
+        frame = await self._reach.calls.ask(operation, header, may_repeat=may_repeat, is_slow=True)
         info = frame.read_large(TopicInfo)
         await self._reach.metadata.learn(info)
         return info

@@ -41,6 +41,7 @@ class Calls:
         partition: tuple[str, int] | None = None,
         is_read: bool = False,
         may_repeat: bool = True,
+        is_slow: bool = False,
         wait_s: float = 0.0,
         timeout_s: float | None = None,
         passing: Collection[str] = (),
@@ -48,6 +49,7 @@ class Calls:
         """Return the answer of the partition's leader, or without a partition of any node.
 
         What `is_read` is asked of the nearest node instead, which forwards what it does not have.
+        What `is_slow` may take all the time there is, and is repeated only if its node is lost.
         `wait_s` is how long the node itself was asked to wait. Limits in `passing` are waited out.
         Raises the last error when the time is up.
         """
@@ -64,7 +66,7 @@ class Calls:
                 async with asyncio.timeout(left_s):
                     connection = await self._way(partition, is_read=is_read)
                 patience_s = deadline - loop.time()
-                if may_repeat:
+                if may_repeat and not is_slow:
                     # Losing patience early pays where another attempt follows, and only there.
                     attempt_s = wait_s + self._settings.attempt_timeout_s * 2**tries.failures
                     patience_s = min(patience_s, attempt_s)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.component.client.fake_faults import delay, drop_after, drop_before, never_answer, refuse
+from tests.component.client.fake_partition import Partition
 from tests.component.client.harness import talking
 from tests.on_a_loop import eventually
 
@@ -32,7 +33,7 @@ from angarium.errors import (
 )
 from angarium.modes import DeliveryMode
 from angarium.retrying import Backoff
-from angarium.wire.operations import Operation
+from angarium.wire.operations import AlterTopicHeader, Operation
 
 if TYPE_CHECKING:
     from tests.component.client.fake_broker import Node
@@ -473,5 +474,27 @@ def test_who_does_not_want_to_wait_for_a_quota_is_told_at_once(run: Runner) -> N
             cluster.plan(PUBLISH, used_up(0.01))
             with pytest.raises(QuotaExceeded):
                 await client.publish("t", b"1")
+
+    run(main())
+
+
+async def alter_and_die(node: Node, request: Request) -> bool:
+    """Add the partitions, and lose the connection before the answer."""
+    header = request.read(AlterTopicHeader)
+    topic = node.cluster.topic(header.name)
+    while len(topic.partitions) < (header.partitions or 0):
+        topic.partitions.append(Partition(leader=node.cluster.next_leader()))
+    request.connection._abort()
+    return True
+
+
+def test_a_topic_is_altered_although_the_node_that_was_asked_dies(run: Runner) -> None:
+    async def main() -> None:
+        async with talking(nodes=3) as (cluster, client):
+            for fault in (drop_before, alter_and_die):
+                had = len(cluster.topics["t"].partitions)
+                cluster.plan(Operation.ALTER_TOPIC, fault)
+                info = await client.alter_topic("t", partitions=had + 1)
+                assert len(info.partitions) == had + 1
 
     run(main())
