@@ -77,7 +77,7 @@ def lost_replica(world: World) -> None:
         strike(world, "partition", far, partial(isolate, world, [far]))
         let_pass(world, 400)
         strike(world, "crash", near, near.crash)
-        strike(world, "bit_flip", near, partial(_damage_snapshot, world, near))
+        strike(world, "bit_flip", near, partial(damage_snapshot, world, near))
         strike(world, "crash", first, first.crash)
         world.network.heal()
         near.boot()
@@ -172,7 +172,7 @@ def _segments(node: SimNode) -> list[str]:
     return [name for name in node.disk.names() if name.endswith(".seg")]
 
 
-def _damage_snapshot(world: World, node: SimNode) -> None:
+def damage_snapshot(world: World, node: SimNode) -> None:
     """Flip a bit in the newest snapshot of the group."""
     name = max(name for name in node.disk.names() if name.endswith(".snapshot"))
     position = world.faults.rng.randrange(node.disk.length_of(name))

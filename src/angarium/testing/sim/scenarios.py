@@ -107,6 +107,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "witness-moved": witnessed.witness_moved,
     "newcomer-behind": witnessed.newcomer_behind,
     "witness-replaced": witnessed.witness_replaced,
+    "witness-damaged": witnessed.witness_damaged,
 }
 
 

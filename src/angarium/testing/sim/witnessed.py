@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from angarium.testing.history import Result
 from angarium.testing.sim.clock import SECOND
+from angarium.testing.sim.damages import damage_snapshot
 from angarium.testing.sim.replacements import replaced_when_allowed
 from angarium.testing.sim.script import (
     GROUP,
@@ -107,6 +108,36 @@ def newcomer_behind(world: World) -> None:
 def witness_replaced(world: World) -> None:
     """Each of the three disks is given up in turn, twice, as soon as the cluster lets it go."""
     replaced_when_allowed.script(world)
+
+
+@schedule(WITNESSED)
+def witness_damaged(world: World) -> None:
+    """The witness loses what it has to a flipped bit and begins anew; at last in a power cut."""
+    rng = world.faults.rng
+    (node,) = (world.nodes[one] for one in world.witness_ids)
+    for _ in range(2):
+        _await_snapshot(world)
+        strike(world, "crash", node, node.crash)
+        strike(world, "bit_flip", node, lambda: damage_snapshot(world, node))
+        node.boot()
+        let_pass(world, rng.choice((100, 700)))
+    _await_snapshot(world)
+    for one in world.nodes.values():
+        strike(world, "power_loss", one, one.lose_power)
+    # Nobody is vouched for until there is a leader again: so it is still lost when all healed and
+    # the others agree (seed 509 of those with witnesses).
+    strike(world, "bit_flip", node, lambda: damage_snapshot(world, node))
+
+
+def _await_snapshot(world: World) -> None:
+    """Wait until all is well and the witness has a snapshot, which can be damaged."""
+
+    def has_snapshot() -> bool:
+        witness = world.operator.witness_of(GROUP)
+        return witness is not None and witness.snapshot_index > 0
+
+    _both(world)
+    until(world, has_snapshot)
 
 
 def _both(world: World) -> tuple[SimNode, SimNode]:

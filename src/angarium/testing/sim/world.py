@@ -300,6 +300,21 @@ class World:
                 return False
         return True
 
+    def is_witnessed(self, group: RaftGroupId) -> bool:
+        """Tell whether the witness of `group`, if it is to have one, has all that its leader has.
+
+        One that was lost to damage is still among the voters until it may begin anew.
+        """
+        if group not in self.operator.witness:
+            return True
+        leader, witness = self.operator.leader(group), self.operator.witness_of(group)
+        return (
+            leader is not None
+            and witness is not None
+            and witness.last_index == leader.last_index
+            and witness.raft.conf_state == leader.raft.conf_state
+        )
+
     def replica_at(self, node: NodeId, group: RaftGroupId) -> PartitionReplica | None:
         """Return the replica of `group` on a machine, if that is up and has one."""
         host = self.nodes[node].host
