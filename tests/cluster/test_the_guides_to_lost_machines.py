@@ -92,7 +92,7 @@ def test_what_the_guide_prints_brings_a_partition_back_whose_majority_is_lost(
 def test_what_the_guide_prints_goes_on_when_the_catalog_is_lost(
     run: Run, cluster_of: ClusterOf, tmp_path: Path
 ) -> None:
-    _, _, look, confirm, follow = _printed("lost-majority.md")
+    _, _, _, look, confirm, follow = _printed("lost-majority.md")
 
     async def offline(words: list[str], data: Path, *more: str, code: str = "") -> str:
         """Run what is printed on a folder, with the code that was given there."""
