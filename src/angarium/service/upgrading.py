@@ -130,7 +130,10 @@ def next_node(nodes: Sequence[NodeState]) -> NodeId | None:
     if not there:
         return None
     newest = max(there, key=lambda one: one.started_at)
-    older = [one for one in there if one.version != newest.version]
+    # Builds between two releases have one version, and may know different levels.
+    older = [
+        one for one in there if one.version != newest.version or one.level_max < newest.level_max
+    ]
     # Whoever leads the catalog hands it over when it stops: once is enough.
     chosen = min(older or there, key=lambda one: (one.leads_catalog, one.started_at, one.node))
     return chosen.node
