@@ -5,9 +5,6 @@ leaders and clocks of their own, waits for `WINDOW_S` to be overtaken by earlier
 become readable later: as long as partitions are no further apart than that, the row is in order.
 What is later still is delivered when it comes; nothing is held back or lost for the sake of order.
 A subscription to a single partition waits for nothing.
-
-Partitions that a topic is given are taken on (`WholeTopics`). Where clocks contradict the fences of
-that addition, the fences are right: what lies behind them comes after what lies before.
 """
 
 from __future__ import annotations
@@ -18,12 +15,10 @@ from contextlib import aclosing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Start, StartAt
+from angarium.api import Interest, Start, StartAt
 from angarium.doors import timing
-from angarium.doors.feeds.following import EARLIEST, Whole
-from angarium.doors.feeds.whole import WholeTopics
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound
-from angarium_compat.geo.history import Followed, Source, before, history
+from angarium_compat.geo.history import Source, before, history
 from angarium_compat.subscribing import found
 
 if TYPE_CHECKING:
@@ -58,7 +53,7 @@ async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, 
         raise InvalidArgument("a subscription names at least one topic")
     if len(topics) > TOPICS_MAX:
         raise LimitExceeded("topics_max", f"a subscription has up to {TOPICS_MAX} topics")
-    topics_followed: list[Followed] = []
+    sources: list[Source] = []
     latest_us = timing.now() + AHEAD_US_MAX
     for topic, after_us in sorted(topics.items()):
         if not topic:
@@ -66,69 +61,62 @@ async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, 
         info, is_new = await found(broker, topic)
         # A topic that is new has no messages that the client could have seen.
         seen_us = 0 if is_new else max(after_us, 0)
-        followed = Followed(info, len(topics_followed))
         for one in info.partitions:
             source = Source(
-                followed,
+                len(sources),
+                topic,
                 one.number,
                 await publishing.ids_of(info.id, one.number),
                 after_us=seen_us if seen_us <= latest_us else None,
             )
             await source.find_start(broker)
-        topics_followed.append(followed)
-    return Feed(broker, publishing, topics_followed)
+            sources.append(source)
+    return Feed(broker, sources)
 
 
 class Feed:
     """What comes to one subscriber."""
 
-    def __init__(self, broker: Broker, publishing: GeoPublishing, topics: list[Followed]) -> None:
+    def __init__(self, broker: Broker, sources: list[Source]) -> None:
         self._broker = broker
-        self._publishing = publishing
-        self._topics = {one.topic: one for one in topics}
-        self._whole = WholeTopics(broker)
+        self._sources = sources
+        self._by_partition = {(one.topic, one.partition): one for one in sources}
 
     async def messages(self) -> AsyncGenerator[Sent, None]:
         """Yield everything after the times that were seen, and then what comes, without end."""
         while True:
             began = time.monotonic()
-            read = 0
-            async with aclosing(history(self._broker, list(self._topics.values()))) as row:
+            async with aclosing(history(self._broker, self._sources)) as row:
                 async for one in row:
-                    read += 1
                     yield one
-            # A row ends at the fences of a layout; behind them there may be as much again.
-            is_level = not read or all(one.is_at_its_last_layout for one in self._topics.values())
-            if is_level and time.monotonic() - began < CAUGHT_UP_S:
+            if time.monotonic() - began < CAUGHT_UP_S:
                 break
+        subscription = await self._broker.subscribe(
+            [
+                Interest(
+                    topic=one.topic, partition=one.partition, start=Start(StartAt.OFFSET, one.next)
+                )
+                for one in self._sources
+            ]
+        )
         try:
-            await self._whole.want(
-                [
-                    Whole(
-                        one.topic,
-                        EARLIEST,
-                        {at: Start(StartAt.OFFSET, of.next) for at, of in one.sources.items()},
-                    )
-                    for one in self._topics.values()
-                ]
-            )
-            async with aclosing(self._in_order(self._whole)) as row:
-                async for one in row:
-                    yield one
+            if len(self._sources) == 1:
+                async for delivery in subscription:
+                    for one in self._read(delivery):
+                        yield one
+            else:
+                async with aclosing(self._in_order(subscription)) as row:
+                    async for one in row:
+                        yield one
         finally:
-            await self._whole.close()
-
-    @property
-    def _waits(self) -> bool:
-        """Whether there is anything that could be overtaken."""
-        return sum(len(one.sources) for one in self._topics.values()) > 1
+            await subscription.close()
 
     async def _in_order(self, subscription: Subscription) -> AsyncGenerator[Sent, None]:
         arrived: asyncio.Queue[list[Sent]] = asyncio.Queue(DELIVERIES_MAX)
 
         async def take() -> None:
             async for delivery in subscription:
-                await arrived.put(await self._read(delivery))
+                await arrived.put(self._read(delivery))
 
         taking = asyncio.create_task(take())
         held: list[Sent] = []
@@ -139,9 +127,8 @@ class Feed:
                 _drain(arrived, held)
                 # Everything up to here has waited its time when the window ends.
                 waited_us = max((one.time_us for one in held), default=0)
-                if self._waits:
-                    await asyncio.sleep(WINDOW_S)
-                    _drain(arrived, held)
+                await asyncio.sleep(WINDOW_S)
+                _drain(arrived, held)
                 held.sort()
                 count = next(
                     (at for at, one in enumerate(held) if one.time_us > waited_us), len(held)
@@ -155,15 +142,10 @@ class Feed:
             taking.cancel()
             await asyncio.wait((taking,))
 
-    async def _read(self, delivery: Delivery) -> list[Sent]:
+    def _read(self, delivery: Delivery) -> list[Sent]:
         if delivery.live:
             return []  # stored nowhere, so it has no time to resume after
-        topic = self._topics[delivery.topic]
-        source = topic.sources.get(delivery.partition)
-        if source is None:
-            ids = await self._publishing.ids_of(topic.info.id, delivery.partition)
-            source = Source(topic, delivery.partition, ids, after_us=0)
-        topic.go_on_to(self._whole.following(delivery.topic).opened)
+        source = self._by_partition[delivery.topic, delivery.partition]
         return list(
             source.read(
                 delivery.batches, from_offset=delivery.from_offset, expired=delivery.expired

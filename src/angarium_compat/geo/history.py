@@ -2,8 +2,8 @@
 
 Each partition is read page by page, and the next page only when the one before is used up: memory
 holds one page of each, however long the history and however far apart its times. A row goes up to
-where the partitions ended when it was begun, or to the fences of a layout (docs/decisions/0025);
-more may have come meanwhile, so one row is followed by another until little is left.
+where the partitions ended when it was begun; more may have come meanwhile, so one row is followed
+by another until little is left.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ import heapq
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.api import FetchRequest, Start, StartAt
-from angarium.api.fences import bound_of, gates_open
 from angarium.api.stored_records import readable, records_of
-from angarium.doors.feeds.positions import found_start
-from angarium.errors import LayoutChanged, OffsetOutOfRange
+from angarium.errors import OffsetOutOfRange
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from angarium.api import Broker, TopicInfo
+    from angarium.api import Broker
     from angarium.batch.deadlines import Ranges
     from angarium.ids import Buffer
     from angarium_compat.geo.message_ids import MessageIds
@@ -50,65 +48,15 @@ class Sent(NamedTuple):
     body: bytes
 
 
-class Followed:
-    """A topic of a subscription: its partitions, and which of its layouts is being read."""
-
-    def __init__(self, info: TopicInfo, number: int) -> None:
-        self.info = info
-        self.topic = info.name
-        self.number = number
-        """Which topic of the subscription."""
-        self.sources: dict[int, Source] = {}
-        """By the partition's number."""
-        self.layout = 0
-        """Up to which layout everything has been read that comes before it."""
-        self._latest_us = 0
-        self._floor_us = 0
-
-    @property
-    def is_at_its_last_layout(self) -> bool:
-        """Whether nothing is known to lie behind the fences up to which it is read."""
-        return self.layout + 1 >= len(self.info.layouts)
-
-    def go_on_to(self, layout: int) -> None:
-        """Note that all before this layout has been read: what comes is later, in any case."""
-        if layout > self.layout:
-            self.layout = layout
-            self._floor_us = self._latest_us
-
-    def lifted(self, time_us: int) -> int:
-        """Return the time by which a message is put into the row."""
-        lifted = max(time_us, self._floor_us + 1) if self._floor_us else time_us
-        self._latest_us = max(self._latest_us, lifted)
-        return lifted
-
-    async def look(self, broker: Broker, ends: dict[int, Offset]) -> dict[int, int]:
-        """Return up to where each partition may be read, of those that end at `ends`."""
-        info = await broker.describe_topic(self.topic)
-        if info.id != self.info.id or len(info.partitions) < len(ends):
-            return {}
-        self.info = info
-        opened = gates_open(info, {at: one.next for at, one in self.sources.items()})
-        self.go_on_to(opened)
-        bounds: dict[int, int] = {}
-        for at, end in ends.items():
-            fence, known = bound_of(info, at, opened), info.partitions[at].end_offset
-            # Of later records it is not known whether they lie behind another fence.
-            bounds[at] = min(end, end if known is None else known, end if fence is None else fence)
-        return bounds
-
-
 class Source:
     """One partition of a subscription, and how far it has been read."""
 
     def __init__(
-        self, of: Followed, partition: int, ids: MessageIds, *, after_us: int | None
+        self, number: int, topic: str, partition: int, ids: MessageIds, *, after_us: int | None
     ) -> None:
         """Prepare to read what comes after a time; None: what comes from now on."""
-        self.of = of
-        of.sources[partition] = self
-        self.number = (of.number << 32) | partition
-        self.topic = of.topic
+        self.number = number
+        self.topic = topic
         self.partition = partition
         self.next = Offset(0)
         self._ids = ids
@@ -120,7 +68,7 @@ class Source:
 
     async def find_start(self, broker: Broker) -> None:
         """Go to the first message after the time that was seen."""
-        self.next = await found_start(broker, self.topic, self.partition, self._start)
+        self.next = await broker.find_offset(self.topic, self.partition, self._start)
 
     def read(
         self, batches: Sequence[Buffer], *, from_offset: Offset, expired: Ranges
@@ -136,7 +84,7 @@ class Source:
             for count, record in enumerate(found, 1):
                 time_us = record.append_time
                 yield Sent(
-                    time_us=self.of.lifted(time_us),
+                    time_us=time_us,
                     source=number,
                     offset=record.offset,
                     shown_us=time_us if count == len(found) else time_us - 1,
@@ -146,16 +94,13 @@ class Source:
                 )
 
 
-async def history(broker: Broker, topics: Sequence[Followed]) -> AsyncGenerator[Sent, None]:
-    """Yield everything up to where the partitions, or their layouts, end now, by time."""
+async def history(broker: Broker, sources: Sequence[Source]) -> AsyncGenerator[Sent, None]:
+    """Yield everything up to where the partitions end now, by time."""
     pages: dict[int, Iterator[Sent]] = {}
-    ends: dict[int, int] = {}
-    sources = {source.number: source for one in topics for source in one.sources.values()}
-    latest = Start(StartAt.LATEST)
-    for one in topics:
-        there = {at: await found_start(broker, one.topic, at, latest) for at in one.sources}
-        for at, end in (await one.look(broker, there)).items():
-            ends[one.sources[at].number] = end
+    ends = {
+        one.number: await broker.find_offset(one.topic, one.partition, Start(StartAt.LATEST))
+        for one in sources
+    }
     heads: list[Sent] = []
 
     async def advance(source: Source) -> None:
@@ -165,15 +110,11 @@ async def history(broker: Broker, topics: Sequence[Followed]) -> AsyncGenerator[
             if head is not None:
                 heapq.heappush(heads, head)
                 return
-            if source.next >= ends.get(source.number, 0):
+            if source.next >= ends[source.number]:
                 return
-            page = await _page(broker, source)
-            if page is None:
-                ends[source.number] = source.next
-            else:
-                pages[source.number] = iter(page)
+            pages[source.number] = iter(await _page(broker, source))
 
-    for source in sources.values():
+    for source in sources:
         await advance(source)
     while heads:
         first = heapq.heappop(heads)
@@ -188,13 +129,12 @@ def before(one: Sent, following: Sent) -> Sent:
     as of one earlier, as inside a batch: a client that resumes after it gets the second.
     """
     if following.time_us == one.time_us and following.topic == one.topic:
-        return one._replace(shown_us=min(one.shown_us, one.time_us - 1))
+        return one._replace(shown_us=one.time_us - 1)
     return one
 
 
-async def _page(broker: Broker, source: Source) -> list[Sent] | None:
-    """Return the next messages of a partition; none where only a gap is left, and None at the fence
-    of the next layout."""
+async def _page(broker: Broker, source: Source) -> list[Sent]:
+    """Return the next messages of a partition; none where only a gap is left."""
     start = source.next
     try:
         result = await broker.fetch(
@@ -204,11 +144,8 @@ async def _page(broker: Broker, source: Source) -> list[Sent] | None:
                 offset=start,
                 bytes_max=PAGE_BYTES,
                 wait_ms=WAIT_MS,
-                layout=source.of.layout,
             )
         )
-    except LayoutChanged:
-        return None
     except OffsetOutOfRange as error:
         # Retention was faster than the reader: what is gone is gone, for every reader.
         source.next = Offset(max(start, getattr(error, "start", start)))

@@ -39,7 +39,7 @@ def test_history_is_one_row_by_time_whatever_the_pages(monkeypatch: pytest.Monke
         broker = MemoryBroker()
         await three_topics(broker)
         feed = await begun(broker, GeoPublishing(broker), {"a": 0, "b": 0, "c": 0})
-        return [one async for one in history(broker, list(feed._topics.values()))]
+        return [one async for one in history(broker, feed._sources)]
 
     row = asyncio.run(story())
     assert len(row) == 80
@@ -60,7 +60,7 @@ def test_resuming_after_any_message_misses_none() -> None:
 
         async def after(time_us: int) -> list[Sent]:
             feed = await begun(broker, publishing, {"a": time_us})
-            return [one async for one in history(broker, list(feed._topics.values()))]
+            return [one async for one in history(broker, feed._sources)]
 
         whole = await after(0)
         for at, one in enumerate(whole):
@@ -94,7 +94,7 @@ def test_a_page_waits_for_a_replica_that_is_behind() -> None:
         await broker.create_topic("a", partitions=1, config=TopicConfig())
         await published(broker, "a", 0, b"x")
         feed = await begun(broker, GeoPublishing(broker), {"a": 0})
-        assert [one.body async for one in history(broker, list(feed._topics.values()))] == [b"x"]
+        assert [one.body async for one in history(broker, feed._sources)] == [b"x"]
         assert len(broker.waits) == 2
         assert min(broker.waits) > 0
 
