@@ -107,6 +107,18 @@ class Disk(Protocol):
         """Return how much more could be written."""
 
 
+def read_file(disk: Disk, name: str) -> bytes | None:
+    """Return the content of a small file, or None if there is none."""
+    try:
+        file = disk.open(name)
+    except FileNotFoundError:
+        return None
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
 def replace_file(disk: Disk, name: str, content: Buffer) -> None:
     """Put `content` under `name` so that after a power cut the old or the new one is whole."""
     with replacing(disk, name) as file:

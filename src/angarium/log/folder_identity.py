@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import AlreadyExists, CorruptData, StorageError
 from angarium.ids import Incarnation, NodeId
-from angarium.log.disk import replace_file
+from angarium.log.disk import read_file, replace_file
 from angarium.log.folder_lock import LOCK_NAME
 
 if TYPE_CHECKING:
@@ -66,15 +66,10 @@ def load(disk: Disk) -> FolderIdentity | None:
 
     Raises `CorruptData` if the identity is damaged, or missing beside other data.
     """
-    try:
-        file = disk.open(IDENTITY_NAME)
-    except FileNotFoundError:
+    content = read_file(disk, IDENTITY_NAME)
+    if content is None:
         _check_empty(disk)
         return None
-    try:
-        content = file.pread(file.size(), 0)
-    finally:
-        file.close()
     return _parsed(content)
 
 

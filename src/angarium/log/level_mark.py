@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import CorruptData
-from angarium.log.disk import replace_file
+from angarium.log.disk import read_file, replace_file
 
 if TYPE_CHECKING:
     from angarium.log.disk import Disk
@@ -24,14 +24,9 @@ _TITLE: Final = "angarium level "
 
 def load(disk: Disk) -> int:
     """Return the level marked on `disk`; raises `CorruptData`."""
-    try:
-        file = disk.open(LEVEL_NAME)
-    except FileNotFoundError:
+    content = read_file(disk, LEVEL_NAME)
+    if content is None:
         return FIRST_LEVEL
-    try:
-        content = file.pread(file.size(), 0)
-    finally:
-        file.close()
     line = content.decode("ascii", "replace").partition("\n")[0]
     number = line.removeprefix(_TITLE)
     level = int(number) if number.isdecimal() else 0

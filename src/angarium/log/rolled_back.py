@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from angarium.log.disk import replace_file
+from angarium.log.disk import read_file, replace_file
 
 if TYPE_CHECKING:
     from angarium.log.disk import Disk
@@ -25,11 +25,5 @@ def note(disk: Disk, why: str) -> None:
 
 def noted(disk: Disk) -> str | None:
     """Return why this folder was refused, or None. Blocks."""
-    try:
-        file = disk.open(NAME)
-    except FileNotFoundError:
-        return None
-    try:
-        return file.pread(file.size(), 0).decode("utf-8", "replace").strip()
-    finally:
-        file.close()
+    content = read_file(disk, NAME)
+    return None if content is None else content.decode("utf-8", "replace").strip()

@@ -8,7 +8,7 @@ The id of the cluster changes before who votes in it. Under its old id a replica
 for the catalog's only voter would be a second catalog beside the lost ones, should they come back;
 under the new one they are strangers to it. Planted as alone-before-the-cluster-is-another.
 
-The same file is left by a node that was refused because its cluster went on without it.
+A node that was refused because its cluster went on without it leaves another file, which says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from angarium.batch.checksum import crc32c_of_bytes
 from angarium.errors import CorruptData
 from angarium.ids import CATALOG_GROUP, Incarnation, Index, RaftGroupId, Term
 from angarium.log import folder_identity, level_mark, renewals
-from angarium.log.disk import replace_file
+from angarium.log.disk import read_file, replace_file
 from angarium.log.halts import Halts
 from angarium.log.renewals import NEVER_ALONE, Renewal
 from angarium.log.snapshots import SnapshotStore
@@ -70,7 +70,7 @@ _decoded: Final = msgspec.json.Decoder(Succession).decode
 
 def load(disk: Disk) -> Succession | None:
     """Return what was begun or done here; raises `CorruptData`."""
-    content = _content(disk, NAME)
+    content = read_file(disk, NAME)
     if content is None:
         return None
     body = content.removeprefix(_TITLE)[:-_CRC_BYTES]
@@ -130,7 +130,7 @@ def note_left(disk: Disk, why: str) -> None:
 
 def left(disk: Disk) -> str | None:
     """Return why this folder is no member's any more, or None. Blocks."""
-    content = _content(disk, LEFT_NAME)
+    content = read_file(disk, LEFT_NAME)
     return None if content is None else content.decode("utf-8", "replace").strip()
 
 
@@ -155,17 +155,6 @@ def _remove(disk: Disk, name: str) -> None:
     if disk.exists(name):
         disk.remove(name)
         disk.sync_directory("")
-
-
-def _content(disk: Disk, name: str) -> bytes | None:
-    try:
-        file = disk.open(name)
-    except FileNotFoundError:
-        return None
-    try:
-        return file.pread(file.size(), 0)
-    finally:
-        file.close()
 
 
 _CRC_BYTES: Final = len(b"\ncrc32c 00000000\n")

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.errors import CorruptData, InvalidArgument
-from angarium.log.disk import replace_file
+from angarium.log.disk import read_file, replace_file
 from angarium.log.segments.compacted_mark import read_compacted_mark, write_compacted_mark
 from angarium.log.segments.footer import read_footer, write_footer
 from angarium.log.segments.manifest import Manifest, SegmentInfo
@@ -100,7 +100,7 @@ class SegmentImport:
         cls, disk: Disk, folder: str, *, chunk_bytes: int = CHUNK_BYTES
     ) -> SegmentImport | None:
         """Return the import that was under way when the process ended, if there was one."""
-        data = _content(disk, f"{folder}/{IMPORT_MANIFEST}")
+        data = read_file(disk, f"{folder}/{IMPORT_MANIFEST}")
         if data is None:
             return None
         try:
@@ -261,7 +261,7 @@ class SegmentImport:
 def complete_import(disk: Disk, folder: str, *, index_bytes: int = _INDEX_BYTES) -> None:
     """Carry out an import that was decided; nothing if there is none. May be repeated."""
     decided = f"{folder}/{IMPORT_DECIDED}"
-    data = _content(disk, decided)
+    data = read_file(disk, decided)
     if data is None:
         return
     manifest = Manifest.decode(data)
@@ -315,15 +315,3 @@ def _seal(disk: Disk, folder: str, info: SegmentInfo, *, index_bytes: int) -> No
 def _is_listed(segment: Segment, info: SegmentInfo) -> bool:
     found = (segment.next_offset, segment.bytes, segment.crc, segment.stamps)
     return found == (info.next_offset, info.bytes, info.crc32c, info.stamps_crc32c)
-
-
-def _content(disk: Disk, name: str) -> bytes | None:
-    """Return the content of a small file, or None if there is none."""
-    try:
-        file = disk.open(name)
-    except FileNotFoundError:
-        return None
-    try:
-        return file.pread(file.size(), 0)
-    finally:
-        file.close()

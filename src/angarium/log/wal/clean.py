@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.batch.checksum import crc32c
 from angarium.ids import Index, RaftGroupId, ReplicaId, Term
-from angarium.log.disk import replace_file
+from angarium.log.disk import read_file, replace_file
 from angarium.log.wal.files import FOLDER, WalFile, WalFiles, log_name, log_sequences
 from angarium.log.wal.format import (
     BARE_ROUND_BYTES,
@@ -73,14 +73,9 @@ def save_clean(files: WalFiles, logs: Iterable[GroupLog]) -> None:
 
 def load_clean(files: WalFiles) -> tuple[dict[RaftGroupId, GroupLog], Recovered] | None:
     """Return the logs of a cleanly closed log; None if it has to be read after all."""
-    try:
-        file = files.disk.open(_NAME)
-    except FileNotFoundError:
+    content = read_file(files.disk, _NAME)
+    if content is None:
         return None
-    try:
-        content = file.pread(file.size(), 0)
-    finally:
-        file.close()
     head = content[: _HEAD.size]
     if len(content) < _HEAD.size + 8:
         return None
