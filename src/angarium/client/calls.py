@@ -59,6 +59,7 @@ class Calls:
         deadline = began + time_s + wait_s
         tries = Tries(self._settings.backoff, deadline=deadline)
         last: AngariumError | None = None
+        overdue = 0
         while True:
             connection: Connection | None = None
             left_s = deadline - loop.time()
@@ -68,7 +69,7 @@ class Calls:
                 patience_s = deadline - loop.time()
                 if may_repeat and not is_slow:
                     # Losing patience early pays where another attempt follows, and only there.
-                    attempt_s = wait_s + self._settings.attempt_timeout_s * 2**tries.failures
+                    attempt_s = wait_s + self._settings.attempt_timeout_s * 2 ** min(overdue, 6)
                     patience_s = min(patience_s, attempt_s)
                 return await connection.request(operation, header, payload, timeout_s=patience_s)
             except TimeoutError:
@@ -78,6 +79,7 @@ class Calls:
                 raise DeadlineExceeded(f"no node could be reached within {time_s:g} s") from None
             except AngariumError as error:
                 last = error
+                overdue += isinstance(error, DeadlineExceeded)
                 is_quota = isinstance(error, QuotaExceeded) and self._settings.waits_for_quota
                 if not is_quota and not is_worth_repeating(
                     error, may_repeat=may_repeat, passing=passing

@@ -49,7 +49,8 @@ class ClientSettings:
 
     attempt_timeout_s: float = 1.0
     """How long a node may take before the same request is sent again, elsewhere if the leader has
-    changed. Doubles with each repetition, so that a slow cluster is not asked ever faster."""
+    changed. Doubles each time that it was too short, so that a slow cluster is not asked ever
+    faster."""
 
     dial_timeout_s: float = 2.0
     """How long a node may take to accept a connection before it counts as unreachable."""

@@ -117,6 +117,50 @@ def test_an_election_is_waited_for(run: Runner) -> None:
     run(main())
 
 
+REFUSALS = 7
+"""So many in a row, each at once, as while a leader is elected."""
+
+
+def test_refusals_do_not_make_a_publisher_wait_longer_for_an_answer_that_is_lost(
+    run: Runner,
+) -> None:
+    """Nodes came and went: after some quick refusals one lost answer took all of 30 s."""
+
+    async def main() -> None:
+        async with talking(attempt_timeout_s=0.2) as (cluster, client):
+            elected = [refuse(NotLeader("nobody leads yet"))] * REFUSALS
+            cluster.plan(PUBLISH, *elected, never_answer)
+            async with asyncio.timeout(8):  # with each refusal it was twice as long: 12.8 s
+                assert (await client.publish("t", b"1")).offset == 0
+
+    run(main())
+
+
+def test_refusals_do_not_make_a_caller_wait_longer_for_an_answer_that_is_lost(
+    run: Runner,
+) -> None:
+    async def main() -> None:
+        async with talking(attempt_timeout_s=0.2) as (cluster, client):
+            busy = [refuse(Unreachable("it is starting"))] * REFUSALS
+            cluster.plan(Operation.DESCRIBE_TOPIC, *busy, never_answer)
+            async with asyncio.timeout(8):
+                assert (await client.describe_topic("t")).name == "t"
+
+    run(main())
+
+
+def test_a_caller_waits_longer_each_time_that_the_time_was_too_short(run: Runner) -> None:
+    async def main() -> None:
+        async with talking(attempt_timeout_s=0.1) as (cluster, client):
+            slow = delay(0.6)  # it is answered once an attempt has 0.8 s
+            cluster.plan(PUBLISH, *[slow] * 20)
+            assert (await client.publish("t", b"1")).offset == 0
+            cluster.plan(Operation.DESCRIBE_TOPIC, *[slow] * 20)
+            assert (await client.describe_topic("t")).name == "t"
+
+    run(main())
+
+
 @pytest.mark.parametrize("fault", [drop_before, drop_after])
 def test_a_lost_connection_neither_loses_nor_repeats_a_record(run: Runner, fault: Fault) -> None:
     async def main() -> None:

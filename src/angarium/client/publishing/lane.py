@@ -412,10 +412,12 @@ class Lane:
 
     async def _recover(self) -> None:
         """Repeat what is unanswered, in order, until nothing is; then sending goes on."""
-        failures = 0
+        failures = overdue = 0
         is_ready = False
         while True:
             await self._until_quiet()
+            if is_ready and any(isinstance(one.error, DeadlineExceeded) for one in self._sent):
+                overdue += 1
             self.expire()
             if self._sent and self._sent[0].is_outdated:
                 self._on_outdated()
@@ -445,7 +447,9 @@ class Lane:
                 self._hindered(error, failures)
             else:
                 is_ready = True
-                patience_s = self._settings.attempt_timeout_s * 2 ** min(failures, 6)
+                # Refusals, which come at once, are no reason to wait longer for an answer: after
+                # an election's worth of them one that is lost would take all the time there is.
+                patience_s = self._settings.attempt_timeout_s * 2 ** min(overdue, 6)
                 for pack in list(self._sent):
                     self._send(pack, connection, patience_s)
             failures += 1
