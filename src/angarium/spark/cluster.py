@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from angarium.api import Start, TopicInfo
+    from angarium.errors import AngariumError
 
 
 class Cluster(Protocol):
@@ -17,7 +18,13 @@ class Cluster(Protocol):
         """Return all topics by name."""
 
     def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
-        """Return the offset that each start stands for, in the order asked for."""
+        """Return the offset that each start stands for, in the order asked for; `NobodyAnswers`
+        if a partition has nobody who can tell."""
+
+    def offsets_within(
+        self, wanted: Sequence[tuple[str, int, Start]], patience_s: Sequence[float]
+    ) -> list[int | AngariumError]:
+        """Return the same, and where nobody answers within so many seconds what came instead."""
 
     def group_floors(self, group: str) -> Mapping[tuple[str, int], int]:
         """Return where a group stands, by topic and partition; `NotFound` if there is none."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from angarium.api import TopicInfo
+    from angarium.errors import AngariumError
     from angarium.spark.cluster import Cluster
     from angarium.spark.ranges import OffsetRange
     from angarium.spark.rows import RowShape
@@ -74,6 +75,16 @@ class ArchivedCluster:
         found = self._cluster.offsets(wanted)
         return [
             self._offset(topic, partition, start, offset)
+            for (topic, partition, start), offset in zip(wanted, found, strict=True)
+        ]
+
+    def offsets_within(
+        self, wanted: Sequence[tuple[str, int, Start]], patience_s: Sequence[float]
+    ) -> list[int | AngariumError]:
+        """Return the same, as far as the broker answers in time."""
+        found = self._cluster.offsets_within(wanted, patience_s)
+        return [
+            self._offset(topic, partition, start, offset) if isinstance(offset, int) else offset
             for (topic, partition, start), offset in zip(wanted, found, strict=True)
         ]
 

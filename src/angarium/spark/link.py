@@ -18,10 +18,12 @@ from angarium.client import Client
 from angarium.client.contract import RemoteBroker
 from angarium.client.login import NO_LOGIN, LoginOptions
 from angarium.client.loop_thread import LoopThread
+from angarium.client.reading.fetching import offset_in
 from angarium.client.settings import ClientSettings
-from angarium.errors import LayoutChanged, NotFound
+from angarium.errors import AngariumError, LayoutChanged, NotFound
 from angarium.ids import Offset
 from angarium.retrying import Backoff, Tries
+from angarium.spark.answering import NobodyAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -94,8 +96,20 @@ class Link:
         return self._thread.call(self._topics())
 
     def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
-        """Return the offset that each start stands for."""
-        return self._thread.call(self._offsets(wanted))
+        """Return the offset that each start stands for; `NobodyAnswers`."""
+        answers = self.offsets_within(wanted, [REQUEST_TIMEOUT_S] * len(wanted))
+        found = []
+        for (topic, partition, _), answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, AngariumError):
+                raise NobodyAnswers(topic, partition, answer)
+            found.append(answer)
+        return found
+
+    def offsets_within(
+        self, wanted: Sequence[tuple[str, int, Start]], patience_s: Sequence[float]
+    ) -> list[int | AngariumError]:
+        """Return the same, and where nobody answers within so many seconds what came instead."""
+        return self._thread.call(self._offsets(wanted, patience_s))
 
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
         """Return the mean size of the records in the batch at `offset`; None if none is there."""
@@ -183,11 +197,22 @@ class Link:
             self._is_connected = True
         return topics
 
-    async def _offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
-        found = await asyncio.gather(
-            *(self._client.find_offset(topic, number, start) for topic, number, start in wanted)
-        )
-        return [int(offset) for offset in found]
+    async def _offsets(
+        self, wanted: Sequence[tuple[str, int, Start]], patience_s: Sequence[float]
+    ) -> list[int | AngariumError]:
+        asked = (self._offset(*one, s) for one, s in zip(wanted, patience_s, strict=True))
+        return await asyncio.gather(*asked)
+
+    async def _offset(
+        self, topic: str, number: int, start: Start, patience_s: float
+    ) -> int | AngariumError:
+        reach = self._client._reach
+        try:
+            return int(await offset_in(reach, topic, number, start, timeout_s=patience_s))
+        except AngariumError as error:
+            if not error.retriable:
+                raise
+            return error
 
     async def _layout(self, topic: str, *, creates: bool) -> Layout:
         info = await self._topic_by_now(topic, creates=creates)

@@ -103,7 +103,10 @@ if HAS_LIMITS:
         def reportLatestOffset(self) -> dict[str, Any] | None:
             """Return the end of what is there, for a query's progress."""
             newest = self._plan.newest_seen
-            return None if newest is None else newest.to_json()
+            if newest is None:
+                return None
+            silent = self._plan.silent
+            return newest.to_json() | ({"@silent": silent} if silent else {})
 
         def prepareForTriggerAvailableNow(self) -> None:
             """Go no further than what is there now."""
@@ -151,7 +154,8 @@ else:
             """
             start = self._reached
             if start is None:
-                return self._plan.newest(NOWHERE).to_json()
+                # Where nobody answers the query would be set back to the beginning.
+                return self._plan.newest(NOWHERE, must_answer=True).to_json()
             begun = stream_offset(start)
             end = self._plan.end(begun, TriggerLimit())
             self._reached = start if end is begun else end.to_json()

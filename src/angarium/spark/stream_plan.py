@@ -3,6 +3,7 @@
 What a micro-batch reads is fixed by its two offsets and never depends on when it is run: a batch
 that Spark repeats after a crash reads the same records. Where records are gone, what happens is
 decided here, when the batch is planned, and by nobody else: a task never starts over elsewhere.
+A partition that nobody can answer for stays where it is meanwhile, and the others go on.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from angarium.api import Start, StartAt
 from angarium.api.fences import bound_of, gates_open
 from angarium.errors import AngariumError
 from angarium.spark.allotment import allotted, allotted_bytes
-from angarium.spark.boundaries import Edge
+from angarium.spark.answering import PATIENCE_S, Answering, NobodyAnswers
 from angarium.spark.locating import Chosen, by_topic, chosen, located
 from angarium.spark.losses import LossPolicy
 from angarium.spark.offsets import NOWHERE, StreamOffset
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from angarium.spark.options import ReadOptions
 
 _log = logging.getLogger(__name__)
+
+PATIENCE_AT_LAST_S: Final = 60.0
+"""How long a query that ends with what is there now waits for who can tell what that is."""
 
 RECORD_BYTES_GUESS: Final = 1024.0
 """How large a record counts as where the log has none to look at."""
@@ -54,6 +59,7 @@ class StreamPlan:
         self._cluster = cluster
         self._clock = clock
         self._policy = LossPolicy(options.fail_on_data_loss)
+        self._answering = Answering(cluster)
         self._infos: Mapping[str, TopicInfo] = {}
         """Topics as they were when it was last asked how far they go."""
         self._initial: StreamOffset | None = None
@@ -80,18 +86,37 @@ class StreamPlan:
             self._initial = StreamOffset(offsets=offsets, topics=meant.topics, is_initial=True)
         return self._initial
 
-    def newest(self, start: StreamOffset) -> StreamOffset:
+    @property
+    def silent(self) -> Mapping[str, list[int]]:
+        """Partitions that nobody answered for when it was last asked, by topic."""
+        found: dict[str, list[int]] = {}
+        for topic, partition in sorted(self._answering.silent):
+            found.setdefault(topic, []).append(partition)
+        return found
+
+    def newest(
+        self, start: StreamOffset, *, patience_s: float = PATIENCE_S, must_answer: bool = False
+    ) -> StreamOffset:
         """Return the end of everything there is now, for a query that has come to `start`.
 
         New partitions and topics are part of it. One that was deleted, or made anew under its
-        name, is a loss; what is left or new of it is read then.
+        name, is a loss; what is left or new of it is read then. One that nobody answers for ends
+        where the query stands, or `NobodyAnswers`.
         """
         meant = self._present(start)
-        ends = located(self._cluster, meant, Edge.LATEST, is_start=False)
+        pairs = meant.topic_partitions()
+        ends = self._answering.offsets(pairs, Start(StartAt.LATEST), patience_s=patience_s)
         floors: dict[tuple[str, int], int] = {}
-        for topic, partition in meant.topic_partitions():
+        for topic, partition in pairs:
             known = self._known(start, meant, topic, partition)
-            end = ends[topic][partition]
+            end = ends.get((topic, partition))
+            if end is None:
+                if must_answer:
+                    error = self._answering.silent[topic, partition]
+                    raise NobodyAnswers(topic, partition, error)
+                # A copy that is behind the query has lost nothing: it lags.
+                floors[topic, partition] = max(known or 0, self._copy_end(topic, partition))
+                continue
             if known is not None and end < known:
                 self._policy.meet(
                     f"{_spoken(topic, partition)} ends at {end}, but the query stands at {known}"
@@ -101,7 +126,7 @@ class StreamPlan:
 
     def stop_at_newest(self) -> None:
         """Go no further than what is there now: the query ends when it has come so far."""
-        self._target = self.newest(NOWHERE)
+        self._target = self.newest(NOWHERE, patience_s=PATIENCE_AT_LAST_S)
 
     def report(self, reached: StreamOffset) -> None:
         """Tell the group, if there is one, that everything below `reached` is done.
@@ -164,17 +189,21 @@ class StreamPlan:
         for topic, id_ in start.topics.items():
             if end.topics.get(topic) != id_:
                 self._policy.meet(f"the topic {topic} was deleted")
-        first = located(self._cluster, self._still_there(end), Edge.EARLIEST, is_start=True)
         begin = self._begin(start, end)
+        there = set(self._still_there(end).topic_partitions())
+        wanted = [pair for pair in there if begin[pair[0]][pair[1]] < end.offsets[pair[0]][pair[1]]]
+        first = self._answering.offsets(sorted(wanted), Start(StartAt.EARLIEST))
         ranges = []
         for topic, partitions in end.offsets.items():
             for partition, stop in partitions.items():
                 begins = begin[topic][partition]
-                if topic not in first or partition not in first[topic]:
-                    if begins < stop:
-                        self._policy.meet(f"{_spoken(topic, partition)} was deleted")
+                if begins >= stop:
                     continue
-                low = first[topic][partition]
+                if (topic, partition) not in there:
+                    self._policy.meet(f"{_spoken(topic, partition)} was deleted")
+                    continue
+                # Where nobody tells, the task waits for its records, and meets what is gone.
+                low = first.get((topic, partition), begins)
                 if begins < min(low, stop):
                     self._policy.meet(
                         f"{_spoken(topic, partition)} begins at {low}, not at {begins}"
@@ -222,6 +251,13 @@ class StreamPlan:
             elif gone := sorted(partitions.keys() - set(meant.partitions[topic])):
                 self._policy.meet(f"{_spoken(topic, gone[0])} was deleted")
         return meant
+
+    def _copy_end(self, topic: str, partition: int) -> int:
+        """Return where the nearest copy ends that can be read while nobody leads, or 0."""
+        if not (self._options.region or self._options.from_nearest):
+            return 0
+        found = next(one for one in self._infos[topic].partitions if one.number == partition)
+        return int(found.end_offset or 0)
 
     def _known(self, start: StreamOffset, meant: Chosen, topic: str, partition: int) -> int | None:
         if start.topics.get(topic) != meant.topics[topic]:

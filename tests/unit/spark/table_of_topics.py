@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from angarium.api import PartitionInfo, Start, StartAt, TopicConfig, TopicInfo
-from angarium.errors import AngariumError, NotFound
-from angarium.ids import Micros, TopicId
+from angarium.errors import AngariumError, NotFound, NotLeader
+from angarium.ids import Micros, Offset, TopicId
+from angarium.spark.answering import NobodyAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +44,12 @@ class TableOfTopics:
         self.groups: dict[str, dict[tuple[str, int], int]] = {}
         self.refusal: AngariumError | None = None
         """What reports of groups meet."""
+        self.silent: set[tuple[str, int]] = set()
+        """Partitions that nobody answers for."""
+        self.copies: dict[tuple[str, int], int] = {}
+        """Where copies end of which nodes tell meanwhile."""
+        self.patience: list[float] = []
+        """How long it was last waited for each partition."""
         self._next_id = 1
         for name, count in partitions.items():
             self.create(name, count)
@@ -62,14 +69,35 @@ class TableOfTopics:
                 name=name,
                 config=TopicConfig(),
                 partitions=tuple(
-                    PartitionInfo(number=number, replicas=()) for number in range(len(logs))
+                    PartitionInfo(
+                        number=number,
+                        replicas=(),
+                        end_offset=None
+                        if (name, number) not in self.copies
+                        else Offset(self.copies[name, number]),
+                    )
+                    for number in range(len(logs))
                 ),
                 created_at=Micros(0),
             )
             for name, logs in self.logs.items()
         }
 
+    def offsets_within(
+        self, wanted: Sequence[tuple[str, int, Start]], patience_s: Sequence[float]
+    ) -> list[int | AngariumError]:
+        self.patience = list(patience_s)
+        return [
+            NotLeader()
+            if (topic, number) in self.silent
+            else self._offset(self.logs[topic][number], start)
+            for topic, number, start in wanted
+        ]
+
     def offsets(self, wanted: Sequence[tuple[str, int, Start]]) -> list[int]:
+        for topic, number, _ in wanted:
+            if (topic, number) in self.silent:
+                raise NobodyAnswers(topic, number, NotLeader())
         return [self._offset(self.logs[topic][number], start) for topic, number, start in wanted]
 
     def group_floors(self, group: str) -> Mapping[tuple[str, int], int]:

@@ -122,12 +122,15 @@ async def _asked(
     return frame
 
 
-async def offset_in(reach: Reach, topic: str, partition: int, start: Start) -> Offset:
+async def offset_in(
+    reach: Reach, topic: str, partition: int, start: Start, *, timeout_s: float | None = None
+) -> Offset:
     """Return the offset that `start` stands for."""
     frame = await reach.calls.ask(
         Operation.FIND_OFFSET,
         FindOffsetHeader(topic, partition, start),
         partition=(topic, partition),
+        timeout_s=timeout_s,
     )
     return frame.read(FindOffsetAnswer).offset
 
