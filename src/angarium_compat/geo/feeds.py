@@ -5,6 +5,9 @@ leaders and clocks of their own, waits for `WINDOW_S` to be overtaken by earlier
 become readable later: as long as partitions are no further apart than that, the row is in order.
 What is later still is delivered when it comes; nothing is held back or lost for the sake of order.
 A subscription to a single partition waits for nothing.
+
+Partitions that a topic is given are taken on (`WholeTopics`). Where clocks contradict the fences of
+that addition, the fences are right: what lies behind them comes after what lies before.
 """
 
 from __future__ import annotations
@@ -15,18 +18,21 @@ from contextlib import aclosing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Interest, Start, StartAt
+from angarium.api import Start, StartAt
 from angarium.doors import timing
+from angarium.doors.feeds.following import EARLIEST, Whole
+from angarium.doors.feeds.whole import WholeTopics
 from angarium.errors import InvalidArgument, LimitExceeded, NotFound
-from angarium_compat.geo.history import Source, before, history
+from angarium_compat.geo.history import before, history
+from angarium_compat.geo.sources import Followed
 from angarium_compat.subscribing import found
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from angarium.api import Broker, Delivery, Subscription
-    from angarium_compat.geo.history import Sent
     from angarium_compat.geo.publishing import GeoPublishing
+    from angarium_compat.geo.sources import Sent
 
 WINDOW_S: Final = 0.01
 """How long live messages of several partitions wait for earlier ones. A message waits for twice
@@ -53,7 +59,7 @@ async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, 
         raise InvalidArgument("a subscription names at least one topic")
     if len(topics) > TOPICS_MAX:
         raise LimitExceeded("topics_max", f"a subscription has up to {TOPICS_MAX} topics")
-    sources: list[Source] = []
+    topics_followed: list[Followed] = []
     latest_us = timing.now() + AHEAD_US_MAX
     for topic, after_us in sorted(topics.items()):
         if not topic:
@@ -61,62 +67,60 @@ async def begun(broker: Broker, publishing: GeoPublishing, topics: Mapping[str, 
         info, is_new = await found(broker, topic)
         # A topic that is new has no messages that the client could have seen.
         seen_us = 0 if is_new else max(after_us, 0)
+        followed = Followed(info, len(topics_followed), publishing)
+        after = seen_us if seen_us <= latest_us else None
         for one in info.partitions:
-            source = Source(
-                len(sources),
-                topic,
-                one.number,
-                await publishing.ids_of(info.id, one.number),
-                after_us=seen_us if seen_us <= latest_us else None,
-            )
+            source = await followed.source(one.number, after_us=after)
             await source.find_start(broker)
-            sources.append(source)
-    return Feed(broker, sources)
+        topics_followed.append(followed)
+    return Feed(broker, topics_followed)
 
 
 class Feed:
     """What comes to one subscriber."""
 
-    def __init__(self, broker: Broker, sources: list[Source]) -> None:
+    def __init__(self, broker: Broker, topics: list[Followed]) -> None:
         self._broker = broker
-        self._sources = sources
-        self._by_partition = {(one.topic, one.partition): one for one in sources}
+        self._topics = {one.topic: one for one in topics}
+        self._whole = WholeTopics(broker)
 
     async def messages(self) -> AsyncGenerator[Sent, None]:
         """Yield everything after the times that were seen, and then what comes, without end."""
         while True:
             began = time.monotonic()
-            async with aclosing(history(self._broker, self._sources)) as row:
+            async with aclosing(history(self._broker, list(self._topics.values()))) as row:
                 async for one in row:
                     yield one
             if time.monotonic() - began < CAUGHT_UP_S:
                 break
-        subscription = await self._broker.subscribe(
-            [
-                Interest(
-                    topic=one.topic, partition=one.partition, start=Start(StartAt.OFFSET, one.next)
-                )
-                for one in self._sources
-            ]
-        )
         try:
-            if len(self._sources) == 1:
-                async for delivery in subscription:
-                    for one in self._read(delivery):
-                        yield one
-            else:
-                async with aclosing(self._in_order(subscription)) as row:
-                    async for one in row:
-                        yield one
+            await self._whole.want(
+                [
+                    Whole(
+                        one.topic,
+                        EARLIEST,
+                        {at: Start(StartAt.OFFSET, of.next) for at, of in one.sources.items()},
+                    )
+                    for one in self._topics.values()
+                ]
+            )
+            async with aclosing(self._in_order(self._whole)) as row:
+                async for one in row:
+                    yield one
         finally:
-            await subscription.close()
+            await self._whole.close()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether there is anything that could be overtaken."""
+        return sum(len(one.sources) for one in self._topics.values()) > 1
 
     async def _in_order(self, subscription: Subscription) -> AsyncGenerator[Sent, None]:
         arrived: asyncio.Queue[list[Sent]] = asyncio.Queue(DELIVERIES_MAX)
 
         async def take() -> None:
             async for delivery in subscription:
-                await arrived.put(self._read(delivery))
+                await arrived.put(await self._read(delivery))
 
         taking = asyncio.create_task(take())
         held: list[Sent] = []
@@ -127,8 +131,9 @@ class Feed:
                 _drain(arrived, held)
                 # Everything up to here has waited its time when the window ends.
                 waited_us = max((one.time_us for one in held), default=0)
-                await asyncio.sleep(WINDOW_S)
-                _drain(arrived, held)
+                if self._waits:
+                    await asyncio.sleep(WINDOW_S)
+                    _drain(arrived, held)
                 held.sort()
                 count = next(
                     (at for at, one in enumerate(held) if one.time_us > waited_us), len(held)
@@ -142,10 +147,12 @@ class Feed:
             taking.cancel()
             await asyncio.wait((taking,))
 
-    def _read(self, delivery: Delivery) -> list[Sent]:
+    async def _read(self, delivery: Delivery) -> list[Sent]:
         if delivery.live:
             return []  # stored nowhere, so it has no time to resume after
-        source = self._by_partition[delivery.topic, delivery.partition]
+        topic = self._topics[delivery.topic]
+        source = await topic.source(delivery.partition)
+        topic.go_on_to(self._whole.following(delivery.topic).opened)
         return list(
             source.read(
                 delivery.batches, from_offset=delivery.from_offset, expired=delivery.expired

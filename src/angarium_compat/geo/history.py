@@ -2,27 +2,25 @@
 
 Each partition is read page by page, and the next page only when the one before is used up: memory
 holds one page of each, however long the history and however far apart its times. A row goes up to
-where the partitions ended when it was begun; more may have come meanwhile, so one row is followed
-by another until little is left.
+where the partitions ended when it was begun, through the gates of layouts that came before; more
+may have come meanwhile, so one row is followed by another until little is left.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from angarium.api import FetchRequest, Start, StartAt
-from angarium.api.stored_records import readable, records_of
-from angarium.errors import OffsetOutOfRange
+from angarium.api import FetchRequest
+from angarium.errors import LayoutChanged, OffsetOutOfRange
 from angarium.ids import Offset
+from angarium_compat.geo.sources import PARTITION_BITS, PARTITION_MASK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
     from angarium.api import Broker
-    from angarium.batch.deadlines import Ranges
-    from angarium.ids import Buffer
-    from angarium_compat.geo.message_ids import MessageIds
+    from angarium_compat.geo.sources import Followed, Sent, Source
 
 PAGE_BYTES: Final = 256 << 10
 """About how much of one partition is read at a time."""
@@ -32,94 +30,75 @@ WAIT_MS: Final = 1_000
 again: it will come, and asking without a wait would keep the node from taking it."""
 
 
-class Sent(NamedTuple):
-    """A message of the profile. They sort by time, and in one partition by offset."""
-
-    time_us: int
-    source: int
-    """Which partition of the subscription, so that two messages never compare by their bodies."""
-    offset: int
-    shown_us: int
-    """The timestamp that the client is told: the last one of a batch tells the batch's time, those
-    before it a microsecond less. A client that resumes after one of these gets the whole batch
-    again, so a subscription that broke off in the middle of a batch misses nothing."""
-    id: str
-    topic: str
-    body: bytes
+async def history(broker: Broker, topics: Sequence[Followed]) -> AsyncGenerator[Sent, None]:
+    """Yield everything up to where the partitions end now, by time and by the topics' layouts."""
+    row = _Row(broker, topics)
+    await row.begin()
+    while row.heads:
+        first = await row.take()
+        yield before(first, row.heads[0]) if row.heads else first
 
 
-class Source:
-    """One partition of a subscription, and how far it has been read."""
+class _Row:
+    """The next message of every partition that has one, and where to find those behind it."""
 
-    def __init__(
-        self, number: int, topic: str, partition: int, ids: MessageIds, *, after_us: int | None
-    ) -> None:
-        """Prepare to read what comes after a time; None: what comes from now on."""
-        self.number = number
-        self.topic = topic
-        self.partition = partition
-        self.next = Offset(0)
-        self._ids = ids
-        self._start = Start(StartAt.LATEST)
-        self._after_us = 0
-        if after_us is not None:
-            self._start = Start(StartAt.TIMESTAMP, after_us + 1)
-            self._after_us = after_us
+    def __init__(self, broker: Broker, topics: Sequence[Followed]) -> None:
+        self._broker = broker
+        self._topics = topics
+        self.heads: list[Sent] = []
+        """A heap: the first is the earliest."""
+        self._pages: dict[int, Iterator[Sent]] = {}
+        self._ends: dict[int, int] = {}
+        self._heads_of = [0] * len(topics)
+        """By topic, how many of its partitions have a message among the heads."""
 
-    async def find_start(self, broker: Broker) -> None:
-        """Go to the first message after the time that was seen."""
-        self.next = await broker.find_offset(self.topic, self.partition, self._start)
+    async def begin(self) -> None:
+        """Find the end of every partition, then their first messages."""
+        for topic in self._topics:
+            self._ends.update(await topic.look(self._broker))
+        for topic in self._topics:
+            await self._advance_all(topic)
 
-    def read(
-        self, batches: Sequence[Buffer], *, from_offset: Offset, expired: Ranges
-    ) -> Iterator[Sent]:
-        """Yield the messages of stored batches, and be behind them."""
-        ids, number, topic = self._ids, self.number, self.topic
-        for buffer in batches:
-            batch = readable(buffer, topic=topic, partition=self.partition)
-            self.next = max(self.next, batch.next_offset)
-            if batch.append_time <= self._after_us:
-                continue  # this replica was behind the one where the client saw it
-            found = list(records_of(batch, from_offset=from_offset, expired=expired))
-            for count, record in enumerate(found, 1):
-                time_us = record.append_time
-                yield Sent(
-                    time_us=time_us,
-                    source=number,
-                    offset=record.offset,
-                    shown_us=time_us if count == len(found) else time_us - 1,
-                    id=ids.at(record.offset),
-                    topic=topic,
-                    body=record.value or b"",
-                )
+    async def take(self) -> Sent:
+        """Take the earliest message out."""
+        first = heapq.heappop(self.heads)
+        topic = self._topics[first.source >> PARTITION_BITS]
+        self._heads_of[topic.number] -= 1
+        await self._advance(topic.sources[first.source & PARTITION_MASK])
+        await self._go_on(topic)
+        return first
 
+    async def _advance_all(self, topic: Followed) -> None:
+        for source in topic.sources.values():
+            await self._advance(source)
+        await self._go_on(topic)
 
-async def history(broker: Broker, sources: Sequence[Source]) -> AsyncGenerator[Sent, None]:
-    """Yield everything up to where the partitions end now, by time."""
-    pages: dict[int, Iterator[Sent]] = {}
-    ends = {
-        one.number: await broker.find_offset(one.topic, one.partition, Start(StartAt.LATEST))
-        for one in sources
-    }
-    heads: list[Sent] = []
-
-    async def advance(source: Source) -> None:
+    async def _advance(self, source: Source) -> None:
         """Put the next message of a partition among the heads, if there is one left."""
         while True:
-            head = next(pages.get(source.number, iter(())), None)
+            head = next(self._pages.get(source.number, iter(())), None)
             if head is not None:
-                heapq.heappush(heads, head)
+                heapq.heappush(self.heads, head)
+                self._heads_of[source.of.number] += 1
                 return
-            if source.next >= ends[source.number]:
+            if source.next >= self._ends.get(source.number, 0):
                 return
-            pages[source.number] = iter(await _page(broker, source))
+            page = await _page(self._broker, source)
+            if page is None:
+                source.of.stop(source)
+                self._ends[source.number] = 0
+            else:
+                self._pages[source.number] = iter(page)
 
-    for source in sources:
-        await advance(source)
-    while heads:
-        first = heapq.heappop(heads)
-        await advance(sources[first.source])
-        yield before(first, heads[0]) if heads else first
+    async def _go_on(self, topic: Followed) -> None:
+        """Go through the gate of a topic if it stands before one with all its partitions."""
+        if self._heads_of[topic.number] or not topic.may_go_on:
+            return
+        layout = topic.layout
+        self._ends.update(await topic.look(self._broker))
+        # Else not all fences are there yet: what lies behind them comes live.
+        if topic.layout > layout:
+            await self._advance_all(topic)
 
 
 def before(one: Sent, following: Sent) -> Sent:
@@ -129,12 +108,13 @@ def before(one: Sent, following: Sent) -> Sent:
     as of one earlier, as inside a batch: a client that resumes after it gets the second.
     """
     if following.time_us == one.time_us and following.topic == one.topic:
-        return one._replace(shown_us=one.time_us - 1)
+        return one._replace(shown_us=min(one.shown_us, one.time_us - 1))
     return one
 
 
-async def _page(broker: Broker, source: Source) -> list[Sent]:
-    """Return the next messages of a partition; none where only a gap is left."""
+async def _page(broker: Broker, source: Source) -> list[Sent] | None:
+    """Return the next messages of a partition; none where only a gap is left, and None at the fence
+    of the next layout."""
     start = source.next
     try:
         result = await broker.fetch(
@@ -144,8 +124,11 @@ async def _page(broker: Broker, source: Source) -> list[Sent]:
                 offset=start,
                 bytes_max=PAGE_BYTES,
                 wait_ms=WAIT_MS,
+                layout=source.of.layout,
             )
         )
+    except LayoutChanged:
+        return None
     except OffsetOutOfRange as error:
         # Retention was faster than the reader: what is gone is gone, for every reader.
         source.next = Offset(max(start, getattr(error, "start", start)))

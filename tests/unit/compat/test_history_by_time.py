@@ -6,17 +6,19 @@ import asyncio
 import uuid
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
-from angarium.api import FetchRequest, FetchResult, PublishRequest, TopicConfig
+from angarium.api import FetchRequest, FetchResult, PublishRequest, TopicConfig, TopicInfo
 from angarium.batch import encode
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, LayoutChanged
 from angarium.ids import Offset, TopicId
 from angarium_compat.geo import history as page
 from angarium_compat.geo.feeds import begun
-from angarium_compat.geo.history import Sent, before, history
+from angarium_compat.geo.history import before, history
 from angarium_compat.geo.message_ids import MessageIds
 from angarium_compat.geo.publishing import GeoPublishing
+from angarium_compat.geo.sources import Sent
 
 
 async def published(broker: MemoryBroker, topic: str, partition: int, *values: bytes) -> None:
@@ -39,7 +41,7 @@ def test_history_is_one_row_by_time_whatever_the_pages(monkeypatch: pytest.Monke
         broker = MemoryBroker()
         await three_topics(broker)
         feed = await begun(broker, GeoPublishing(broker), {"a": 0, "b": 0, "c": 0})
-        return [one async for one in history(broker, feed._sources)]
+        return [one async for one in history(broker, list(feed._topics.values()))]
 
     row = asyncio.run(story())
     assert len(row) == 80
@@ -60,7 +62,7 @@ def test_resuming_after_any_message_misses_none() -> None:
 
         async def after(time_us: int) -> list[Sent]:
             feed = await begun(broker, publishing, {"a": time_us})
-            return [one async for one in history(broker, feed._sources)]
+            return [one async for one in history(broker, list(feed._topics.values()))]
 
         whole = await after(0)
         for at, one in enumerate(whole):
@@ -94,11 +96,79 @@ def test_a_page_waits_for_a_replica_that_is_behind() -> None:
         await broker.create_topic("a", partitions=1, config=TopicConfig())
         await published(broker, "a", 0, b"x")
         feed = await begun(broker, GeoPublishing(broker), {"a": 0})
-        assert [one.body async for one in history(broker, feed._sources)] == [b"x"]
+        assert [one.body async for one in history(broker, list(feed._topics.values()))] == [b"x"]
         assert len(broker.waits) == 2
         assert min(broker.waits) > 0
 
     asyncio.run(story())
+
+
+class BadlyInformed(MemoryBroker):
+    """A node that has not heard yet how far partitions are, as others than leaders may be."""
+
+    async def describe_topic(self, topic: str) -> TopicInfo:
+        info = await super().describe_topic(topic)
+        return replace(
+            info, partitions=[replace(one, end_offset=Offset(1)) for one in info.partitions]
+        )
+
+
+def test_a_row_has_all_that_leaders_have_whatever_this_node_has_heard() -> None:
+    """Left out, the end of one topic came behind later messages of the others."""
+
+    async def story() -> list[Sent]:
+        broker = BadlyInformed()
+        await three_topics(broker)
+        feed = await begun(broker, GeoPublishing(broker), {"a": 0, "b": 0, "c": 0})
+        return [one async for one in history(broker, list(feed._topics.values()))]
+
+    assert len(asyncio.run(story())) == 80
+
+
+class Grown(MemoryBroker):
+    """Topic "a" has two partitions, the second of which came with its second layout."""
+
+    fence = Offset(2)
+
+    async def describe_topic(self, topic: str) -> TopicInfo:
+        info = await super().describe_topic(topic)
+        if topic != "a":
+            return info
+        first, second = info.partitions
+        return replace(
+            info, layouts=(1, 2), partitions=[replace(first, fences=(self.fence,)), second]
+        )
+
+    async def fetch(self, request: FetchRequest) -> FetchResult:
+        is_before = request.topic == "a" and request.layout == 0
+        if is_before and (request.partition == 1 or request.offset >= self.fence):
+            raise LayoutChanged("behind a fence")
+        result = await super().fetch(request)
+        if is_before:
+            upto = self.fence - request.offset
+            return replace(result, batches=result.batches[:upto])
+        return result
+
+
+def test_history_goes_through_the_fences_of_a_topic_in_one_row() -> None:
+    """And another topic's messages keep their places among those before and behind."""
+
+    async def story() -> list[Sent]:
+        broker = Grown()
+        await broker.create_topic("a", partitions=2, config=TopicConfig())
+        await broker.create_topic("b", partitions=1, config=TopicConfig())
+        # Each partition has a clock of its own, and that of the new one is behind.
+        order = [("a", 0, b"1"), ("a", 0, b"2"), ("a", 0, b"behind"), ("a", 1, b"behind, too")]
+        order += [("b", 0, b"x"), ("b", 0, b"y"), ("b", 0, b"z")]
+        for topic, partition, value in order:
+            await published(broker, topic, partition, value)
+        feed = await begun(broker, GeoPublishing(broker), {"a": 0, "b": 0})
+        return [one async for one in history(broker, list(feed._topics.values()))]
+
+    row = asyncio.run(story())
+    told = [one.body for one in row]
+    assert told == [b"1", b"x", b"2", b"y", b"behind", b"behind, too", b"z"]
+    assert [one.time_us for one in row] == sorted(one.time_us for one in row)
 
 
 def test_two_partitions_that_append_in_the_same_microsecond_are_told_apart() -> None:

@@ -69,6 +69,11 @@ class Following:
         return len(self._reading) + len(self._left) < len(self.info.partitions)
 
     @property
+    def opened(self) -> int:
+        """Up to which layout everything has been read that comes before it."""
+        return self._gates.opened
+
+    @property
     def lacks_news(self) -> bool:
         """Whether a node has stopped at a fence that nobody has told of yet."""
         return self._gates.lacks(self.info)
