@@ -17,6 +17,7 @@ from angarium.client.login import LoginOptions
 from angarium.security import Secret
 from angarium.testing.cluster import eventually
 from angarium.testing.cluster.cluster import ADMIN
+from angarium.testing.reserved_port import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,20 +63,38 @@ def test_a_secure_cluster_goes_on_with_one_disk_and_records_who_did_it(
             for one in dead:
                 cluster.nodes[one].kill()
                 cluster.nodes[one].wait()
+            home.kill()
+            home.wait()
+            words = ("cluster", "recover-catalog", "--data", str(home.data))
+            own = ("--config", str(home.config))
+            # One of the others lives: who asks as a node does hears it, and is refused.
+            cluster.restart(dead[1])
+            await eventually(_listening(cluster.nodes[dead[1]]), what="it lives")
+            strange = await _command(folder, cluster, *words)
+            assert "Who answers cannot be told" in strange, strange
+            unsafe = CODE.search(strange)
+            assert unsafe is not None
+            known = await _command(folder, cluster, *words, *own, status=1)
+            assert f"node {dead[1]} ({cluster.nodes[dead[1]].address}) of this cluster" in known
+            assert "--confirm" not in known
+            refused = await _command(
+                folder, cluster, *words, *own, "--confirm", unsafe[1], status=None
+            )
+            assert "it is not lost" in refused
+            cluster.nodes[dead[1]].kill()
+            cluster.nodes[dead[1]].wait()
             kept = tmp_path / "kept"
             shutil.copytree(cluster.nodes[dead[0]].data, kept)
             for one in dead:
                 cluster.nodes[one].wipe()
-            home.kill()
-            home.wait()
-            words = ("cluster", "recover-catalog", "--data", str(home.data))
-            looked = await _command(folder, cluster, *words)
+            told = (*words, *own)
+            looked = await _command(folder, cluster, *told)
             code = CODE.search(looked)
             assert code is not None, looked
-            wrong = await _command(folder, cluster, *words, "--confirm", "0" * 8, status=None)
+            wrong = await _command(folder, cluster, *told, "--confirm", "0" * 8, status=None)
             assert "confirms something else" in wrong
-            await _command(folder, cluster, *words, "--confirm", code[1])
-            again = await _command(folder, cluster, *words, "--confirm", code[1], status=None)
+            await _command(folder, cluster, *told, "--confirm", code[1])
+            again = await _command(folder, cluster, *told, "--confirm", code[1], status=None)
             assert "needs nobody else" in again
             home.start(join=[])
             await cluster.back(survivor)
@@ -136,6 +155,18 @@ async def _command(
     assert "Traceback" not in done.stderr, done.stderr
     assert status is None or done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def _listening(node: NodeProcess) -> Callable[[], Awaitable[bool]]:
+    async def listening() -> bool:
+        try:
+            _, writer = await asyncio.open_connection(HOST, node.port.number)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    return listening
 
 
 def _ended(node: NodeProcess) -> Callable[[], Awaitable[bool]]:

@@ -18,6 +18,8 @@ from angarium.testing.cluster import eventually
 if TYPE_CHECKING:
     from tests.cluster.running import ClusterOf, Run
 
+    from angarium.testing.cluster import NodeProcess
+
 GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guides"
 PRINTED = re.compile(r"^    \$ (?:\w+=\S+ )?angarium (.+)$", re.MULTILINE)
 CODE = re.compile(r"--confirm ([0-9a-f]{8})$", re.MULTILINE)
@@ -94,14 +96,14 @@ def test_what_the_guide_prints_goes_on_when_the_catalog_is_lost(
 ) -> None:
     _, _, _, look, confirm, follow = _printed("lost-majority.md")
 
-    async def offline(words: list[str], data: Path, *more: str, code: str = "") -> str:
-        """Run what is printed on a folder, with the code that was given there."""
-        at = words.index("--data") + 1
-        given = [*words[:at], str(data), *words[at + 1 :], *more]
-        if "--confirm" in given:
-            at = given.index("--confirm")
-            given[at + 1] = code
-            given = given if code else [*given[:at], *given[at + 2 :]]
+    async def offline(words: list[str], node: NodeProcess, code: str = "") -> str:
+        """Run what is printed at a node, with its own files and the code that was given there."""
+        given = [*words]
+        own = {"--data": str(node.data), "--config": str(node.config), "--confirm": code}
+        for option, value in own.items():
+            if option in given:
+                at = given.index(option)
+                given[at : at + 2] = [option, value] if value else []
         return (await asyncio.to_thread(angarium, tmp_path, *given)).stdout
 
     async def scenario() -> None:
@@ -115,17 +117,16 @@ def test_what_the_guide_prints_goes_on_when_the_catalog_is_lost(
                 for node in cluster.nodes.values():
                     node.kill()
                     node.wait()
-                data = cluster.nodes[first].data
-                code = CODE.search(await offline(look, data))
+                home, other = cluster.nodes[first], cluster.nodes[second]
+                code = CODE.search(await offline(look, home))
                 assert code is not None
-                done = await offline(confirm, data, code=code[1])
+                done = await offline(confirm, home, code[1])
                 words = re.search(r"--follow (\S+)", done)
                 assert words is not None
-                other = cluster.nodes[second].data
                 following = [words[1] if one == "CLUSTER" else one for one in follow]
                 code = CODE.search(await offline(following, other))
                 assert code is not None
-                await offline(following, other, code=code[1])
+                await offline(following, other, code[1])
                 cluster.restart(first)
                 cluster.restart(second)
                 await cluster.back(first)

@@ -39,10 +39,14 @@ if TYPE_CHECKING:
 
     from angarium.log.folder_identity import FolderIdentity
     from angarium.node.node import Node
+    from angarium.security.tls import Dialling
     from angarium.service.audit import Audit
 
 PAUSES: Final = Backoff(first_s=0.2, longest_s=5.0)
 """Between two attempts to have the record of a recovery written."""
+
+SOMEBODY: Final = "somebody"
+"""So begins what is told of whoever answers and cannot be understood."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,9 +96,17 @@ class Recovered:
 
 
 def looked_at(
-    folder: Path, *, others: Sequence[End] = (), follow: Invitation | None = None
+    folder: Path,
+    *,
+    others: Sequence[End] = (),
+    follow: Invitation | None = None,
+    tls: Dialling | None = None,
 ) -> Looked:
-    """Say what would be done on a folder; raises `FolderInUse` unless its node is stopped."""
+    """Say what would be done on a folder; raises `FolderInUse` unless its node is stopped.
+
+    With the `tls` of its node the others are asked as nodes ask each other. Where they speak TLS
+    nobody else can tell one of them from a stranger.
+    """
     with _opened(folder) as (disk, identity):
         begun = successions.load(disk)
         if begun is not None and not begun.is_done:
@@ -104,14 +116,19 @@ def looked_at(
             looked = replace(looked, objection=f"{looked.objection}. {_done_before(begun)}")
     if looked.objection or follow is not None:
         return looked
-    return asyncio.run(_asked(looked))
+    return asyncio.run(_asked(looked, tls))
 
 
 def carry_out(
-    folder: Path, code: str, *, others: Sequence[End] = (), follow: Invitation | None = None
+    folder: Path,
+    code: str,
+    *,
+    others: Sequence[End] = (),
+    follow: Invitation | None = None,
+    tls: Dialling | None = None,
 ) -> Recovered:
     """Do what `looked_at` has said under this code; raises why not."""
-    looked = looked_at(folder, others=others, follow=follow)
+    looked = looked_at(folder, others=others, follow=follow, tls=tls)
     if looked.objection:
         raise PreconditionFailed(looked.objection)
     if code != looked.code:
@@ -231,10 +248,10 @@ def _judged(
     )
 
 
-async def _asked(looked: Looked) -> Looked:
+async def _asked(looked: Looked, tls: Dialling | None) -> Looked:
     """Look whether nodes that should be off answer, and object if they do."""
     addresses = {one.node: dialled(one.address) for one in looked.others}
-    found = await greetings_at([one for one in addresses.values() if one is not None], tls=None)
+    found = await greetings_at([one for one in addresses.values() if one is not None], tls=tls)
     others, alive = [], []
     for one in looked.others:
         address = addresses[one.node]
@@ -245,7 +262,7 @@ async def _asked(looked: Looked) -> Looked:
             if greeting.cluster == looked.cluster:
                 alive.append(one)
         elif greeting is not None and not isinstance(greeting, Unreachable):
-            answers = f"somebody: {greeting}"
+            answers = f"{SOMEBODY}: {greeting}"
         others.append(
             OtherNode(node=one.node, address=one.address, votes=one.votes, answers=answers)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from angarium.app.recovered_catalog import Looked, Recovered
+    from angarium.security.tls import Dialling
 
 REFUSED_STATUS = 1
 """Nothing was confirmed, and nothing could be."""
@@ -30,15 +32,18 @@ def run(options: Namespace) -> int:
     folder = Path(options.data)
     others = [*map(End.parse, options.other)]
     follow = None if options.follow is None else Invitation.parse(options.follow)
+    tls = None if options.config is None else _node_tls(Path(options.config))
     is_json = choices(options).is_json
     if options.confirm is not None:
-        done = recovered_catalog.carry_out(folder, options.confirm, others=others, follow=follow)
+        done = recovered_catalog.carry_out(
+            folder, options.confirm, others=others, follow=follow, tls=tls
+        )
         if is_json:
             print_json(asdict(done))
         else:
             print("\n".join(done_lines(done, folder)))
         return 0
-    looked = recovered_catalog.looked_at(folder, others=others, follow=follow)
+    looked = recovered_catalog.looked_at(folder, others=others, follow=follow, tls=tls)
     if is_json:
         print_json({**msgspec.to_builtins(asdict(looked)), "end": str(looked.end)})
     else:
@@ -46,9 +51,19 @@ def run(options: Namespace) -> int:
     return REFUSED_STATUS if looked.objection else 0
 
 
+def _node_tls(config: Path) -> Dialling | None:
+    """Return how the node with these settings dials others."""
+    from angarium.app.sources import load_settings  # noqa: PLC0415 - loads a node
+
+    return load_settings(file=config, environment=os.environ).tls.opened()
+
+
 def lines(looked: Looked, options: Namespace) -> list[str]:
     """Return what was found, what would be done, and what it may lose."""
+    from angarium.app.recovered_catalog import SOMEBODY  # noqa: PLC0415 - loads a node
+
     again = [f"{own_name()} cluster recover-catalog --data {options.data}"]
+    again += [f"--config {options.config}"] if options.config else []
     again += [f"--follow {options.follow}"] if options.follow else []
     again += [f"--other {one}" for one in options.other]
     command = f"{' '.join(again)} --confirm {looked.code}"
@@ -74,6 +89,13 @@ def lines(looked: Looked, options: Namespace) -> list[str]:
         ]
         told += ["The others:"]
         told += [*table_lines(("node", "address", "votes", "answers there"), rows), ""]
+    if not options.config and any(one.answers.startswith(SOMEBODY) for one in looked.others):
+        told += [
+            "Who answers cannot be told. If the nodes speak TLS, say --config node.toml, this"
+            " node's own: the others are asked with its certificate then, and nothing is done"
+            " while one of them lives.",
+            "",
+        ]
     if looked.objection:
         return [*told, f"Nothing is done: {looked.objection}."]
     if options.follow:

@@ -59,9 +59,10 @@ folder has of the catalog, what may be lost, and a code that stands for exactly 
 
 Where several nodes are left, run it on each of them, and go on with the one whose catalog ends last
 (--other lets this command compare). The others follow, with what that one says, and keep what they
-have of partitions. See docs/guides/lost-majority.md.
+have of partitions. It is refused while another node of the cluster answers; where nodes speak TLS
+it can tell that only with this node's certificate (--config). See docs/guides/lost-majority.md.
 
-    angarium cluster recover-catalog --data /var/lib/angarium
+    angarium cluster recover-catalog --data /var/lib/angarium --config /etc/angarium/node.toml
     angarium cluster recover-catalog --data /var/lib/angarium --confirm 1f0a93c7"""
 
 
@@ -159,6 +160,11 @@ def add(words: Words) -> None:
         connects=False,
     )
     catalog.add_argument("--data", metavar="DIR", required=True, help="the node's data folder")
+    catalog.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the node's node.toml: with its certificate the others are asked whether they live",
+    )
     catalog.add_argument(
         "--other",
         metavar="END",

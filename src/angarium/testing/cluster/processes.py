@@ -85,6 +85,11 @@ class NodeProcess:
         self._process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
+    def config(self) -> Path:
+        """Its node.toml, as of its last start."""
+        return self._folder / f"{self.name}.toml"
+
+    @property
     def address(self) -> str:
         """Where others reach it: host and port."""
         return f"{HOST}:{self.advertised_port or self.port.number}"
@@ -260,9 +265,8 @@ class NodeProcess:
             sections["discovery"] = dict(self.discovery)
         for name, more in self._sections.items():
             sections[name] = {**sections.get(name, {}), **more}
-        path = self._folder / f"{self.name}.toml"
-        path.write_text(_written(sections), encoding="utf-8")
-        return path
+        self.config.write_text(_written(sections), encoding="utf-8")
+        return self.config
 
 
 def _written(sections: Mapping[str, Mapping[str, _Value]]) -> str:
