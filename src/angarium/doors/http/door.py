@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -87,13 +88,6 @@ class HttpDoor:
         self._everybodys = everybodys
         nobody = HttpFace(self, nobodys(), log_in=self._log_in, is_nobodys=True)
         self._guests = everybodys or nobody
-        info = {
-            "title": "Angarium",
-            "version": angarium.__version__,
-            "description": "A replicated message broker. Every error is an RFC 9457 problem.",
-        }
-        shown = document(self._guests.router.routes, info=info, problem=ProblemOut)
-        self.document = msgspec.json.encode(shown)
         self.server = HttpServer(
             self._handle,
             problem,
@@ -102,6 +96,18 @@ class HttpDoor:
             on_answered=self.requests.answered,
             closings=self.closings,
             is_known=None if everybodys is not None else self._is_known,
+        )
+
+    @cached_property
+    def document(self) -> bytes:
+        """The OpenAPI document; made when it is first asked for, since most nodes never are."""
+        info = {
+            "title": "Angarium",
+            "version": angarium.__version__,
+            "description": "A replicated message broker. Every error is an RFC 9457 problem.",
+        }
+        return msgspec.json.encode(
+            document(self._guests.router.routes, info=info, problem=ProblemOut)
         )
 
     @property
