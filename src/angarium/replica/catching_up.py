@@ -106,15 +106,17 @@ class CatchingUp:
         # as well as its own.
         if self._copy is not None and self._copy.index >= snapshot.index:
             return
-        if not self._is_opening and not self._files.is_compacting:
+        if not self.is_writing and not self._files.is_compacting:
+            # From here on, not from when a thread comes to it: the next offer would have the same
+            # files opened by two threads, and a replica that is given up its folder deleted.
+            self._is_opening = True
             self._parts.outbox.chores.append(self._begin(offer, snapshot))
 
     def _begin(self, offer: Message, snapshot: Snapshot) -> Generator[Work, None, None]:
         opened: list[SegmentCopy] = []
-        if self._files.is_compacting:
-            return  # what is here changes under its hands; the leader offers it again
-        self._is_opening = True
         try:
+            if self._files.is_compacting:
+                return  # what is here changes under its hands; the leader offers it again
             yield lambda: opened.append(self._opened(offer, snapshot))
         except DiskFull:
             return
@@ -159,6 +161,7 @@ class CatchingUp:
         elif not reply.data:
             copy.progressed()  # the source holds it back
         elif copy.expects(reply):
+            copy.is_writing = True  # from here on, as with `_is_opening`
             self._parts.outbox.chores.append(self._write(copy, reply))
 
     def take_part(self, reply: PartReply) -> None:
@@ -198,9 +201,6 @@ class CatchingUp:
         return True
 
     def _write(self, copy: SegmentCopy, reply: ChunkReply) -> Generator[Work, None, None]:
-        if not copy.expects(reply):
-            return  # the same chunk came twice
-        copy.is_writing = True
         try:
             # A damaged segment is asked for again, from its beginning.
             with suppress(CorruptData):

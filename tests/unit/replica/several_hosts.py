@@ -13,10 +13,11 @@ from angarium.replica.listener import HostListener
 from angarium.replica.work import do_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from angarium.raft.messages import Message
     from angarium.replica.replica import Replica
+    from angarium.replica.work import Work
 
 
 class _Read(HostListener):
@@ -43,6 +44,9 @@ class SeveralHosts:
         """Nodes that nothing reaches and for which no time passes."""
         self.is_lost: Callable[[Message], bool] = lambda _: False
         """Which Raft messages do not arrive."""
+        self.threadless: set[NodeId] = set()
+        """Nodes whose threads have no time: what they have to do is `put_off`."""
+        self.put_off: list[Generator[Work, None, None]] = []
 
     def form(self, group: RaftGroupId, members: Sequence[NodeId]) -> None:
         voters = [self.hosts[node].id for node in members]
@@ -89,7 +93,7 @@ class SeveralHosts:
     def carry(self) -> bool:
         """Sync, and carry what there is once; tell whether there was anything."""
         carried = False
-        for host in self.hosts.values():
+        for node, host in self.hosts.items():
             while (sync := host.begin_sync()) is not None:
                 sync.write()
                 host.finish_sync(sync)
@@ -103,5 +107,8 @@ class SeveralHosts:
                 if node_of(told.to) not in self.deaf:
                     self.hosts[node_of(told.to)].deliver_from_peer(told, via=host.id)
             for chore in host.outbox.take_chores():
-                do_now(chore)
+                if node in self.threadless:
+                    self.put_off.append(chore)
+                else:
+                    do_now(chore)
         return carried

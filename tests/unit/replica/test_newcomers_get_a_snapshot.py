@@ -15,6 +15,7 @@ from angarium.raft.messages import Message, MessageKind
 from angarium.replica.acks import Publishing
 from angarium.replica.config import ReplicaConfig
 from angarium.replica.peers import ChunkReply, ChunkRequest
+from angarium.replica.work import do_now
 
 FIRST, SECOND = NodeId(1), NodeId(2)
 TICKS_MAX = 200
@@ -203,3 +204,39 @@ def test_copies_that_both_nodes_hold_back_take_their_time_and_arrive() -> None:
     assert ticks >= stored * 2 // 3 // 100 - 10
     # Nothing was asked for anew: no copy was taken for dead while it waited.
     assert newcomer.pace.passed_bytes <= stored + 3 * 4_096
+
+
+def test_a_copy_is_opened_once_and_its_folder_stays_while_threads_are_late() -> None:
+    """A node ended: two threads opened the same files, for the leader had offered them twice."""
+    group = RaftGroupId(1)
+    two = a_leader_and_a_newcomer(group)
+    publish_one(two, group)
+    offers: list[Message] = []
+
+    def is_lost(message: Message) -> bool:
+        if message.snapshot is not None:
+            offers.append(message)
+        return message.snapshot is not None
+
+    two.is_lost = is_lost
+    add_second(two, group)
+    for _ in range(TICKS_MAX):
+        two.tick()
+        if offers:
+            break
+    newcomer = two.hosts[SECOND]
+    two.threadless.add(SECOND)
+    for _ in range(2):
+        newcomer.deliver(group, offers[0], via=two.hosts[FIRST].id)
+        two.carry()
+    assert len(two.put_off) == 1
+    newcomer.remove_group(group)
+    assert group in newcomer.replicas
+    two.threadless.clear()
+    do_now(two.put_off[0])
+    two.is_lost = lambda _: False
+    for _ in range(TICKS_MAX):
+        two.tick()
+        if newcomer.replicas[group].end_offset == 1:
+            return
+    pytest.fail("the newcomer has nothing")
