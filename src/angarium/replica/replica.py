@@ -92,7 +92,7 @@ class Replica:
         self.is_resting = False
         """True while nobody ticks it; see `sleeping`."""
         self.is_closed = False
-        self._quiet_at = (Index(0), Index(0))
+        self._quiet_at = (Index(0), Index(0), 0)
         """The last index and the commit index since which nothing has happened."""
         self._quiet_ticks = 0
         self._fullness = Fullness(parts.raft, conf_heard_ticks=parts.config.conf_heard_ticks)
@@ -194,13 +194,22 @@ class Replica:
         self._fullness.tick(self.raft)
         # A commit breaks the quiet, too: far away it comes long after its entry, and whoever has
         # not heard of it when the leader rests stays awake, misses the heartbeats and campaigns.
-        seen = self.raft.last_index, self.raft.commit
+        # So does what a member acknowledges: heartbeats tell it of no commit behind that, and a
+        # learner, which never campaigns, would stay without the last one for good (seed 401045).
+        seen = self.raft.last_index, self.raft.commit, self._acknowledged()
         if seen == self._quiet_at:
             self._quiet_ticks += 1
         else:
             self._quiet_at, self._quiet_ticks = seen, 0
             # Whoever was heard before the log grew may lack what came since.
             self._fullness.heard.clear()
+
+    def _acknowledged(self) -> int:
+        """Return a number that grows with whatever a member of the group that this leads has."""
+        if not self.raft.is_leader:
+            return 0
+        state = self.raft.conf_state
+        return sum(self.raft.match(one) or 0 for one in (*state.voters, *state.learners))
 
     def woken(self) -> None:
         """Hear that it does not rest any more: whoever was there before may be gone."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
-from angarium.ids import NodeId, RaftGroupId
+from angarium.ids import Index, NodeId, RaftGroupId
+from angarium.raft import Change, ChangeKind, ConfChange
 from angarium.raft.messages import Message, MessageKind
 from angarium.replica.config import ReplicaConfig
 
@@ -94,18 +95,66 @@ def test_a_leader_rests_only_when_the_others_have_had_time_to_hear_of_the_last_c
     three.is_lost = lambda message: message.kind is MessageKind.APPEND_RESPONSE
     for _ in range(ticks_without_answers):
         three.tick()
-
-    def is_news(message: Message) -> bool:
-        is_empty = message.kind is MessageKind.APPEND and not message.entries
-        return is_empty and message.commit == last
-
-    three.is_lost = is_news
+    three.is_lost = lambda message: _is_news(message, last)
     for _ in range(TICKS_MAX):
         three.tick()
         if three.hosts[leader].resting:
             break
     assert three.replica(leader, GROUP).raft.commit == last
     assert all(host.resting for host in three.hosts.values())
+
+
+def test_a_learner_whose_answers_come_late_hears_of_the_last_commit_before_the_rest() -> None:
+    """Seed 401045: heartbeats told it of what it was known to have; it never heard of the rest."""
+    three = SeveralHosts(NODES)
+    voters, far = NODES[:2], NODES[2]
+    three.form(GROUP, voters)
+    three.hosts[far].join_group(GROUP)
+    learner = three.replica(far, GROUP)
+    leader: NodeId | None = None
+    for _ in range(TICKS_MAX):
+        three.tick()
+        leader = three.leader_known_at(voters[0], GROUP)
+        if leader is not None and three.replica(leader, GROUP).may_serve:
+            break
+    assert leader is not None
+    replica = three.replica(leader, GROUP)
+    replica.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, learner.id),)))
+    replica.process()
+    for _ in range(TICKS_MAX):
+        three.tick()
+        if all(host.resting for host in three.hosts.values()):
+            break
+    replica.propose(b"")
+    replica.process()
+    last = replica.raft.last_index
+
+    answers: list[Message] = []
+
+    def is_late(message: Message) -> bool:
+        is_answer = message.sender == learner.id and message.kind is MessageKind.APPEND_RESPONSE
+        if is_answer:
+            answers.append(message)
+        return is_answer or (message.to == learner.id and _is_news(message, last))
+
+    three.is_lost = is_late
+    for _ in range(2 * ReplicaConfig().rest_after_ticks):
+        three.tick()
+    assert learner.raft.last_index == replica.raft.commit == last
+    three.hosts[leader].deliver(GROUP, answers[-1], via=three.hosts[far].id)
+    for _ in range(TICKS_MAX):
+        three.tick()
+        if three.hosts[leader].resting:
+            break
+    assert three.hosts[leader].resting
+    assert learner.raft.commit == last
+    assert three.hosts[far].resting
+
+
+def _is_news(message: Message, last: Index) -> bool:
+    """Tell whether a message has no other purpose than to tell of the commit of the last entry."""
+    is_empty = message.kind is MessageKind.APPEND and not message.entries
+    return is_empty and message.commit == last
 
 
 def test_a_group_rests_no_sooner_than_everybody_has_heard_of_its_membership() -> None:
