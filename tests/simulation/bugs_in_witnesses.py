@@ -5,21 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.planting import Replaced, bug
-from tests.simulation.variants import scripted
+from tests.simulation.variants import scripted, tied, tied_rebalanced
 
 from angarium.ids import Index, is_witness
+from angarium.machine.catalog import placement, topics
+from angarium.machine.catalog.regions import Wish
+from angarium.node.balance import located
 from angarium.node.losses import Copies
 from angarium.raft import reconfiguration, replication
 from angarium.raft.node import RaftNode
 from angarium.replica.replica import Replica
 from angarium.replica.witness import WITNESS_STATE, WitnessReplica
+from angarium.testing.sim import rebalancing
+from angarium.testing.sim.operator import Operator
+from angarium.testing.sim.requests import FetchReply
+from angarium.testing.sim.service import SimService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.ids import NodeId
+    from angarium.machine.catalog import CatalogMachine
+    from angarium.node.balance.layout import LocatedPartition
     from angarium.raft.core import Core
     from angarium.raft.messages import Message
+    from angarium.replica.host import Host
+    from angarium.testing.sim.requests import FetchRequest
 
 
 @bug(seeds_max=10, run=scripted("tie-broken"))
@@ -112,3 +123,54 @@ def witness_counted_as_a_copy() -> Iterator[Replaced]:
         return others * 2 if copies.has_witness else others
 
     yield Replaced(Copies, "counted", counted)
+
+
+def _unaware_of_witnesses(machine: CatalogMachine, sizes: Any) -> list[LocatedPartition]:
+    return [one._replace(witness=None, barred=()) for one in located(machine, sizes)]
+
+
+@bug(seeds_max=10, run=tied_rebalanced)
+def rebalance_counts_nodes_of_witnesses() -> Iterator[Replaced]:
+    """A plan sends full replicas to nodes for witnesses; the catalog refuses, for ever."""
+
+    yield Replaced(rebalancing, "located", _unaware_of_witnesses)
+
+
+@bug(seeds_max=10, run=tied_rebalanced)
+def witness_taken_for_a_full_replica() -> Iterator[Replaced]:
+    """A rebalance takes nodes of witnesses for any others, and nobody refuses."""
+
+    def may_be_in(_: Wish, __: str) -> bool:
+        return True
+
+    yield Replaced(rebalancing, "located", _unaware_of_witnesses)
+    yield Replaced(Wish, "may_be_in", may_be_in)
+
+
+@bug(seeds_max=10, run=tied_rebalanced)
+def witness_left_behind_by_a_drain() -> Iterator[Replaced]:
+    """A node that is drained gives its replicas away, and keeps its witnesses."""
+
+    def chosen(*args: Any, keep: NodeId, **rest: Any) -> NodeId:
+        return keep or right(*args, keep=keep, **rest)
+
+    right = placement.chosen_witness
+    yield Replaced(topics, "chosen_witness", chosen)
+
+
+@bug(seeds_max=10, run=tied)
+def witness_read_from() -> Iterator[Replaced]:
+    """Whoever is nearest answers readers, a witness with nothing."""
+
+    def holders(operator: Operator, group: Any) -> set[NodeId]:
+        return operator.votes(group) | operator.readers[group]
+
+    def fetch(service: SimService, host: Host, request: FetchRequest) -> None:
+        if request.group in host.witnesses:
+            service._send(request.client, FetchReply(request.number, service._node.id, ()))
+        else:
+            right(service, host, request)
+
+    right = SimService._fetch
+    yield Replaced(Operator, "holders", holders)
+    yield Replaced(SimService, "_fetch", fetch)

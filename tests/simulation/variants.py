@@ -16,9 +16,11 @@ from angarium.testing.sim.settings import (
     PACED_BYTES,
     Settings,
     in_regions,
+    with_a_region_of_witnesses,
     with_following,
     with_regions,
     with_staging,
+    with_witnesses_rebalanced,
 )
 from angarium.testing.sim.wan import Living
 from angarium.testing.sim.world import World
@@ -147,6 +149,17 @@ homed: Final = Variant(
     replace(in_regions(Settings(groups=3, producers=3), 2, living=Living.HOMED), near_readers=6),
 )
 """The same, with partitions that are at home in one region and have learners in the others."""
+
+tied: Final = Variant(
+    "tied", replace(with_a_region_of_witnesses(Settings(producers=3), 1), near_readers=6)
+)
+"""Regions, one of which has witnesses and nothing else; all have readers."""
+
+tied_rebalanced: Final = Variant(
+    "tied and rebalanced",
+    with_witnesses_rebalanced(Settings(producers=4, readers=1, faults_min=5), 1),
+)
+"""Replicas are evened out, and nodes drained, where witnesses break ties."""
 
 visited: Final = Variant(
     "visited", Settings(strangers=1, faults=_more(crash=3, power_loss_of_all=0, wipe=0))

@@ -324,9 +324,10 @@ class Faults:
         group = self.rng.choice(self.world.groups)
         wanted = self.world.operator.wanted[group]
         spare = sorted(set(self.world.node_ids) - wanted - self.world.operator.readers[group])
-        if self.world.witness_ids and self.rng.random() < 0.5:
+        is_planned = bool(self.world.rebalancings)
+        if self.world.witness_ids and not is_planned and self.rng.random() < 0.5:
             return self._move_witness(group)
-        if not spare or self.world.rebalancings or not self._all_is_well():
+        if not spare or is_planned or not self._all_is_well():
             return None
         leaving = self.rng.choice(sorted(wanted))
         if (wan := self.world.settings.wan) is not None:

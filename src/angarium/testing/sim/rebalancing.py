@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from angarium.ids import Index, Micros, NodeId, Term
 from angarium.machine.catalog import (
@@ -94,6 +94,8 @@ DONE_WITHIN: Final = 60 * SECOND
 class Rebalancing:
     """Drains, returns, plans, and carries out."""
 
+    level: ClassVar[int] = REGIONS_LEVEL
+
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
         self.machine = CatalogMachine()
@@ -113,7 +115,7 @@ class Rebalancing:
 
     def start(self) -> None:
         """Enter nodes and partitions, and begin."""
-        self.do(Form(cluster="rebalanced", level=REGIONS_LEVEL, is_automatic=self.is_automatic))
+        self.do(Form(cluster="rebalanced", level=self.level, is_automatic=self.is_automatic))
         labels = self.labels()
         for node in self.world.nodes.values():
             self.do(
@@ -121,13 +123,17 @@ class Rebalancing:
                     incarnation=node.incarnation,
                     addresses=(),
                     labels=next(labels),
-                    level_max=REGIONS_LEVEL,
+                    level_max=self.level,
                 )
             )
-        settings = TopicSettings(replication=self.world.settings.replicas)
-        self.do(TopicCreate(name="t", partitions=len(self.world.groups), settings=settings))
+        partitions = len(self.world.groups)
+        self.do(TopicCreate(name="t", partitions=partitions, settings=self.topic_settings()))
         self._tell_operator()
         self.world.scheduler.after(ROUND, self._round)
+
+    def topic_settings(self) -> TopicSettings:
+        """Return what the topic is created with."""
+        return TopicSettings(replication=self.world.settings.replicas)
 
     def labels(self) -> Iterator[Labels]:
         """Yield where each node is."""
@@ -146,7 +152,7 @@ class Rebalancing:
             and not self.machine.balance.is_running
             and not self.machine.balance.changed_at
             and not self._moving()
-            and not any(map(self._is_on_leaving_node, self.partitions()))
+            and not any(map(self.is_on_leaving_node, self.partitions()))
         )
 
     def judge(self) -> None:
@@ -239,7 +245,7 @@ class Rebalancing:
                 incarnation=known.incarnation,
                 addresses=(("wire", f"host:{self.world.scheduler.now}"),),
                 labels=known.labels,
-                level_max=REGIONS_LEVEL,
+                level_max=self.level,
                 time=self._now(),
             )
         )
@@ -273,7 +279,8 @@ class Rebalancing:
             if wish is not None:
                 self.do(wish)
 
-    def _is_on_leaving_node(self, partition: Partition) -> bool:
+    def is_on_leaving_node(self, partition: Partition) -> bool:
+        """Tell whether a partition has yet to go from a node that is drained."""
         held = (*partition.replicas, *partition.readers)
         return any(self.machine.nodes.by_id[one].draining for one in held)
 
@@ -358,7 +365,8 @@ class Rebalancing:
 
     def _note_arrivals(self) -> None:
         for partition in self._moving():
-            if self.world.operator.is_settled_as(partition.group, set(partition.target)):
+            votes = set(partition.target) | ({partition.witness} if partition.witness else set())
+            if self.world.operator.is_settled_as(partition.group, votes):
                 self.do(Reassigned(group=partition.group, replicas=partition.target))
 
     def _tell_operator(self) -> None:
@@ -366,6 +374,8 @@ class Rebalancing:
             voters = set(partition.target or partition.replicas)
             self.world.operator.wanted[partition.group] = voters
             self.world.operator.readers[partition.group] = set(partition.readers) - voters
+            if partition.witness:
+                self.world.operator.witness[partition.group] = partition.witness
 
     def _prefer(self) -> None:
         if self.rng.random() < SHARE_LED:
@@ -380,7 +390,9 @@ class Rebalancing:
         name = f"group {before.group} from {before.replicas} to {target}"
         if before.target:
             self.object_to(f"{name}: it was on its way to {before.target}")
-        if 2 * len(set(target) & set(before.replicas)) <= len(before.replicas):
+        witness = self.machine.topics.partitions[before.group].witness
+        votes = {*target, witness} if witness else set(target)
+        if 2 * len(votes & set(before.voters)) <= len(before.voters):
             self.object_to(f"{name}: no majority stays")
         if self._sharing(target, "host"):
             self.object_to(f"{name}: two replicas share a host")

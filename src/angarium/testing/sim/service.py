@@ -94,7 +94,10 @@ class SimService:
                 return False
         return True
 
-    def _send(self, client: str, said: object) -> None:
+    def _send(self, client: str, said: PublishReply | FetchReply | HighWaterReply) -> None:
+        is_refusal = isinstance(said, PublishReply) and isinstance(said.answer, AngariumError)
+        if self._node.is_for_witnesses and not is_refusal:
+            self._world.history.incidents.append(f"{self._node.name} has only witnesses: {said}")
         self._world.network.send_once(self._node.name, client, said)
 
     # --- records ----------------------------------------------------------------------------

@@ -99,6 +99,10 @@ WITNESSED_FROM = 400_000
 WITNESS_NODES = 2
 """Runs in which a witness breaks ties, of those in one place, and from which seed on."""
 
+SHARE_WITNESSED_BESIDE_ALL = 0.35
+WITNESSED_BESIDE_ALL_FROM = 600_000
+"""The same of runs in regions, and of those with rebalances, and from which seed on."""
+
 SHARE_HOLDING = 0.5
 HOLDING_FROM = 300_000
 HOLDING = 8 * MILLISECOND
@@ -112,6 +116,11 @@ PACED_BYTES = 600
 """Runs in which nodes hold copies back, from which seed on, and what may pass in a tick: less than
 a chunk."""
 
+CHUNK_BYTES = 1_024
+FAR_CHUNK_BYTES = 16_384
+FAR_PACED_BYTES = PACED_BYTES * FAR_CHUNK_BYTES // CHUNK_BYTES
+"""How large a chunk of a copy is, how large between regions, and what may pass in a tick there."""
+
 
 def small_host() -> HostConfig:
     """Return settings under which a short run meets every rare event: rolls, snapshots, copies."""
@@ -120,7 +129,7 @@ def small_host() -> HostConfig:
             snapshot_entries=60,
             snapshot_keep_entries=15,
             snapshot_wait_entries=600,
-            transfer_chunk_bytes=1_024,
+            transfer_chunk_bytes=CHUNK_BYTES,
             transfer_patience_ticks=15,
             message_bytes_max=4_096,
             inflight_messages_max=8,
@@ -235,9 +244,20 @@ def drawn_settings(seed: int) -> Settings:
         settings = replace(settings, retention=RETENTION, faults=FaultProfile(weights=WITH_CLOCKS))
     if seed >= WITNESSED_FROM and random.Random(seed ^ 0x717E).random() < SHARE_WITNESSED:
         return with_witnesses(settings, seed)
-    # Last, for it changes how long everything takes.
+    return _far_apart(settings, seed)
+
+
+def _far_apart(settings: Settings, seed: int) -> Settings:
+    """Return the same run in regions if it is to have some; last, for all takes longer there."""
+    is_witnessed = seed >= WITNESSED_BESIDE_ALL_FROM and (
+        random.Random(seed ^ 0x3717E).random() < SHARE_WITNESSED_BESIDE_ALL
+    )
     if seed >= REGIONS_FROM and random.Random(seed ^ 0x4E61).random() < SHARE_OF_REGIONS:
+        if is_witnessed:
+            return with_a_region_of_witnesses(settings, seed)
         return in_regions(settings, seed)
+    if is_witnessed and settings.rebalancing:
+        return with_witnesses_rebalanced(settings, seed)
     return settings
 
 
@@ -263,6 +283,9 @@ def in_regions(settings: Settings, seed: int, *, living: Living | None = None) -
         # Its planner knows nothing yet of homes.
         rebalancing=settings.rebalancing and living is Living.SPREAD and nodes > replicas,
         host=_far_reaching(settings.host),
+        # Less than a chunk as before, and as many ticks for one: leaders that send several copies
+        # at a time came to their end after minutes otherwise (seed 400000).
+        copy_bytes_per_tick=settings.copy_bytes_per_tick and FAR_PACED_BYTES,
         time_max=REGIONAL_TIME_MAX,
         faults=FaultProfile(
             weights={**settings.faults.weights, **OF_REGIONS},
@@ -278,7 +301,7 @@ def _far_reaching(host: HostConfig) -> HostConfig:
         host.replica,
         message_bytes_max=16_384,
         inflight_messages_max=64,
-        transfer_chunk_bytes=16_384,
+        transfer_chunk_bytes=FAR_CHUNK_BYTES,
     )
     return replace(host, replica=far)
 
@@ -311,6 +334,34 @@ def with_witnesses(settings: Settings, seed: int) -> Settings:
         replicas=4 if four else 2,
         witnesses=WITNESS_NODES,
         rebalancing=False,
+    )
+
+
+def with_witnesses_rebalanced(settings: Settings, seed: int) -> Settings:
+    """Return the same run with witnesses, and with spare nodes to even replicas out among."""
+    witnessed = with_witnesses(settings, seed)
+    return replace(
+        witnessed,
+        nodes=witnessed.nodes + 2,
+        rebalancing=True,
+        placing=False,
+        groups=REBALANCED_GROUPS,
+    )
+
+
+def with_a_region_of_witnesses(settings: Settings, seed: int) -> Settings:
+    """Return the same run in regions, the last of which has witnesses and nothing else."""
+    rng = random.Random(seed ^ 0x2717E)
+    sizes = ((3, 4, 2), (3, 4, 2), (5, 4, 2), (5, 4, 4), (5, 8, 4))
+    regions, nodes, replicas = rng.choice(sizes)
+    afar = in_regions(replace(settings, placing=False), seed, living=Living.SPREAD)
+    return replace(
+        afar,
+        wan=drawn_wan(rng, regions=regions),
+        nodes=nodes,
+        replicas=replicas,
+        witnesses=nodes // (regions - 1),
+        rebalancing=settings.rebalancing and nodes > replicas,
     )
 
 

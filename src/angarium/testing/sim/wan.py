@@ -89,7 +89,8 @@ def placed(
     for node in nodes:
         by_region[wan.region_of(node - 1)].append(node)
     if wan.living is Living.SPREAD:
-        chosen = rng.sample(wan.regions, replicas)
+        # One region may have nothing but witnesses.
+        chosen = rng.sample([one for one in wan.regions if by_region[one]], replicas)
         return {rng.choice(by_region[region]) for region in chosen}, set()
     home = wan.region_of(at)
     away = (region for region in wan.regions if region != home)

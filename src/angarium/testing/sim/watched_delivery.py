@@ -52,6 +52,8 @@ class WatchedDelivery(GroupDelivery):
         self._raft_group = led.raft_group
         self._term = term
         self._tenure: Tenure | None = None
+        self._noted: dict[int, int] = {}
+        """By record, the generation in which its promise was written down."""
 
     # --- members --------------------------------------------------------------------------------
 
@@ -119,17 +121,26 @@ class WatchedDelivery(GroupDelivery):
         for ticket, code, _ in effects.answers:
             if code:
                 self._record(Undone(ticket))
-        for letter in effects.dead_letters:
-            intent = self.group.intents.get(letter.offset)
-            # A seek leaves promises of before it to be kept, and yet hands their records out again.
-            if intent is not None and intent.generation == self.group.generation:
-                self._record(Promised(letter.offset))
+        self._note_promises()
         for member, ranges in effects.taken:
             self._record(Taken(member, offsets_in(ranges)))
         for member, ranges, attempt, _ in effects.deliveries:
             time = self._node.world.scheduler.now
             self._record(Lent(time, member, offsets_in(ranges), attempt))
         return effects
+
+    def _note_promises(self) -> None:
+        """Write down which records have been promised a letter since the last step.
+
+        Not by the letters that are handed out: a record that is promised one again, after a seek,
+        while the first is being stored, has that one (seed 402820).
+        """
+        for offset, intent in self.group.intents.items():
+            # A seek leaves promises of before it to be kept, and yet hands their records out again.
+            is_of_now = intent.generation == self.group.generation
+            if is_of_now and self._noted.get(offset) != intent.generation:
+                self._noted[offset] = intent.generation
+                self._record(Promised(offset))
 
     def _record(self, *events: GroupEvent) -> None:
         """Write down what happened, under the generation it happened in."""

@@ -42,6 +42,7 @@ from angarium.testing.sim.trace import Trace
 from angarium.testing.sim.transactor import Transactor
 from angarium.testing.sim.wan import placed
 from angarium.testing.sim.watch import Watch
+from angarium.testing.sim.witness_balance import RebalancingBesideWitnesses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,7 @@ class World:
         self.node_ids, self.witness_ids = self._ids()
         self.nodes = {
             node: SimNode(self, node, rng.getrandbits(64))
-            for node in (*self.node_ids, *self.witness_ids)
+            for node in sorted((*self.node_ids, *self.witness_ids))
         }
         self.operator = Operator(self)
         self.faults = Faults(self, rng.getrandbits(64))
@@ -125,9 +126,7 @@ class World:
         self.compactors = [Compacting(self, seed ^ 0xC0DE) for _ in range(self.settings.compactors)]
         self.strangers = [Strangers(self, seed ^ 0x57A6) for _ in range(self.settings.strangers)]
         self.rumours = [Rumours(self, seed ^ 0x8055) for _ in range(self.settings.rumours)]
-        planner = Placing if self.settings.placing else Rebalancing
-        if self.settings.following:
-            planner = FollowingLeaders
+        planner = self._planner()
         self.rebalancings = [
             planner(self, seed ^ 0xBA1A) for _ in range(int(self.settings.rebalancing))
         ]
@@ -193,10 +192,26 @@ class World:
         """What ended the run before its time."""
 
     def _ids(self) -> tuple[list[NodeId], list[NodeId]]:
-        """Return the nodes, and those besides that have nothing but witnesses."""
-        count = self.settings.nodes + self.settings.witnesses
-        ids = [NodeId(number + 1) for number in range(count)]
-        return ids[: self.settings.nodes], ids[self.settings.nodes :]
+        """Return the nodes, and those besides that have nothing but witnesses.
+
+        These are the last ones, or all of the last region if there are several.
+        """
+        settings = self.settings
+        ids = [NodeId(number + 1) for number in range(settings.nodes + settings.witnesses)]
+        if settings.wan is None or not settings.witnesses:
+            return ids[: settings.nodes], ids[settings.nodes :]
+        last = settings.wan.regions[-1]
+        inside = [one for one in ids if settings.wan.region_of(one - 1) == last]
+        assert len(inside) == settings.witnesses, "a region for nothing but witnesses"
+        return [one for one in ids if one not in inside], inside
+
+    def _planner(self) -> type[Rebalancing]:
+        """Return who evens replicas out, if anybody does."""
+        if self.settings.witnesses:
+            return RebalancingBesideWitnesses
+        if self.settings.following:
+            return FollowingLeaders
+        return Placing if self.settings.placing else Rebalancing
 
     # --- what the parts ask of the world ----------------------------------------------------
 
