@@ -40,13 +40,17 @@ MEMBERS: Final = 3
 STEP_S_MAX: Final = 180.0
 """How long each step of a turn may take, on a busy machine."""
 SETTLE_S: Final = 180.0
+PAUSE_S: Final = 0.04
+"""How long a producer rests after each answer: every turn copies what there is by then."""
+PROGRAM: Final = (*SMALL, "--chunk-bytes", str(256 << 10))
+"""Small files, and copies that do not take longer and longer."""
 
 
 async def joins_and_removals(ground: Ground) -> Line:
     """Let a node join and get its share, drain and remove another one, again and again."""
     line = Line("node joined, another removed", DeliveryMode.CONSISTENT.name, ground.times)
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(ground.cluster(program=SMALL))
+        cluster = await stack.enter_async_context(ground.cluster(program=PROGRAM))
         for topic in (TOPIC, KEYED, WORK):
             await cluster.create_topic(topic, partitions=PARTITIONS)
         client = await stack.enter_async_context(
@@ -56,7 +60,7 @@ async def joins_and_removals(ground: Ground) -> Line:
             cluster, ground.new_folder(), topic=WORK, kind=GroupKind.STREAM, members=MEMBERS
         )
         await stack.enter_async_context(members)
-        load = await stack.enter_async_context(ground.load(cluster))
+        load = await stack.enter_async_context(ground.load(cluster, pause_s=PAUSE_S))
         over = asyncio.Event()
         numbering = asyncio.create_task(_number(client, over))
         working = asyncio.create_task(_give_work(members, over))
