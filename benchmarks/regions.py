@@ -1,7 +1,7 @@
 """Three regions of three nodes behind delays, beside a cluster in one region, in one run.
 
     python -m benchmarks.regions [--one-way-ms 80] [--rate 1000] [--topics 20] [--seconds 10]
-                                 [--only publish,kill] [--json FILE]
+                                 [--alike] [--only publish,kill] [--json FILE]
 
 Both clusters are real processes reached through the same proxies; between regions those hold bytes
 back for the one-way delay and count them (`angarium.testing.cluster.wan`). It measures: a publish
@@ -386,11 +386,13 @@ async def _beside(
     stack: AsyncExitStack, options: argparse.Namespace, wants: Callable[..., bool]
 ) -> list[Row]:
     one_way_s = options.one_way_ms / 1_000
-    single = await opened(stack, ("east",), NODES_PER_REGION, 0.0)
-    wide = await opened(stack, REGIONS, len(REGIONS) * options.per_region, one_way_s)
+    nodes = len(REGIONS) * options.per_region
+    single = await opened(stack, ("east",), nodes if options.alike else NODES_PER_REGION, 0.0)
+    wide = await opened(stack, REGIONS, nodes, one_way_s)
     rows: list[Row] = []
     names = [f"orders-{number}" for number in range(options.topics)]
-    plain = TopicConfig()
+    # A homed partition has its voters and a copy in each other region.
+    plain = TopicConfig(replication=5) if options.alike else TopicConfig()
     homed = TopicConfig(placement="homed", regions=REGIONS, readers=("*",))
     for name in names if wants("publish", "delivery", "reads") else ():
         await single.create(name, partitions=1, config=plain)
@@ -440,6 +442,11 @@ def parser() -> argparse.ArgumentParser:
     chosen = argparse.ArgumentParser(description=__doc__)
     chosen.add_argument("--one-way-ms", type=float, default=80.0)
     chosen.add_argument("--per-region", type=int, default=NODES_PER_REGION)
+    chosen.add_argument(
+        "--alike",
+        action="store_true",
+        help="give the one region as many nodes and copies: what is left is the distance",
+    )
     chosen.add_argument("--rate", type=int, default=1_000)
     chosen.add_argument("--topics", type=int, default=20)
     chosen.add_argument("--seconds", type=float, default=10.0)
