@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from angarium.batch import stamp
-from angarium.errors import InvalidCommand
+from angarium.errors import InvalidCommand, NotFound, TransactionAborted
 from angarium.ids import Index, Micros, Offset, Term
 from angarium.machine.batch_fields import NUMBERING_FIELDS
 from angarium.machine.commands import (
     APPEND,
+    Commit,
     Cursors,
+    Decide,
     batches_of,
     decode,
     encode,
@@ -52,6 +54,9 @@ if TYPE_CHECKING:
 
 
 NOTHING_BARRED: Final[Mapping[int, Refused]] = MappingProxyType({})
+
+_ACTED_ON: Final = frozenset((NotFound.code, TransactionAborted.code))
+"""A stage that is not there is left out of a commit; stages of what was aborted are dropped."""
 
 
 class Diverged(AssertionError):
@@ -190,7 +195,7 @@ class Projection:
             return Prepared(encode(command), ())
         clock = numbering.clock
         outcome, _ = numbering.perform(command, term=term)
-        if _is_idle(outcome):
+        if _is_idle(outcome) and not _is_acted_on(command, outcome):
             # No entry will carry this time. The next one must follow on the clock that the machine
             # will have.
             numbering.clock = clock
@@ -282,6 +287,19 @@ class Projection:
         step = self._first + len(self._steps)
         for overlay in self._overlays:
             overlay.step = step
+
+
+def _is_acted_on(command: Command, outcome: Outcome) -> bool:
+    """Tell whether somebody drops stages because of this refusal.
+
+    It goes through the log like an agreement. A leader that was replaced and does not know it yet
+    may lack what was staged, or decided, since.
+    """
+    return (
+        isinstance(command, Commit | Decide)
+        and isinstance(outcome, Refused)
+        and outcome.code in _ACTED_ON
+    )
 
 
 def _is_idle(outcome: Outcome) -> bool:

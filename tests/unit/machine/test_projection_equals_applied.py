@@ -20,6 +20,7 @@ from angarium.machine import (
     PartitionMachine,
     Prepared,
     Projection,
+    Refused,
     Stage,
 )
 
@@ -222,3 +223,18 @@ def test_what_a_leaders_time_leaps_over_has_not_passed() -> None:
     projection.forget_pace()
     assert appended(real - 10) == real + 2, "nearly caught up: nothing has passed"
     assert appended(real - 4) == real + 2 + 3, "and from there on half as fast as before"
+
+
+def test_refusals_that_make_others_drop_stages_go_through_the_log() -> None:
+    """A leader that was replaced without knowing it may lack what it misses."""
+    pipeline = Pipeline()
+    stage = Stage(name="n", epoch=Epoch(0), sequence=Sequence(1), home=1, stage="a", part=0)
+    assert pipeline.request(stage).data is not None
+    lacking = Commit(name="n", epoch=Epoch(0), sequence=Sequence(1), stages=("a", "b"))
+    refused = pipeline.request(lacking)
+    assert refused.data is not None
+    assert isinstance(refused.outcomes[0], Refused)
+    pipeline.commit(2)
+    there = pipeline.machine.numbering.transactions.series.get("n")
+    assert there is not None
+    assert there.attempts[0].stages == ("a",), "it changes nothing all the same"

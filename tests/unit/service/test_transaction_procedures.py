@@ -135,6 +135,23 @@ def test_what_a_participant_asks_about_is_aborted_unless_it_was_decided() -> Non
     assert groups.end(LEFT) == groups.end(RIGHT) == 0
 
 
+def test_whoever_looked_before_the_last_stage_publishes_all_that_was_decided() -> None:
+    """Seed 620716: what was seen of a transaction is older than its decision."""
+    groups = Groups()
+    staged(groups, 0)
+    series = groups.machines[LEFT].numbering.transactions.series.get("n")
+    assert series is not None
+    seen = series.attempts[0]
+    staged(groups, 0, stage="late")
+    both = tuple((group, ("a", "late")) for group in (LEFT, RIGHT))
+    with pytest.raises(CutOff):
+        groups.follow(procedure.commit(HOME, named(0), both), asks_max=1)
+    groups.follow(procedure.resolve(LEFT, "n", seen))
+    assert groups.end(LEFT) == 4
+    assert groups.follow(procedure.commit(HOME, named(0), both)).committed
+    assert groups.end(RIGHT) == 4
+
+
 def test_what_a_participant_asks_about_is_published_if_it_was_decided() -> None:
     groups = Groups()
     staged(groups, 0)

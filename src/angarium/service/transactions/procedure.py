@@ -197,11 +197,25 @@ def carry_out(
 ) -> Procedure[dict[RaftGroupId, Decided]]:
     """Have every participant publish what was decided, then let the name go on."""
     named = _named_in(name, decision)
-    waiting = {RaftGroupId(group): stages for group, stages in decision.stages}
+    stages = {RaftGroupId(group): names for group, names in decision.stages}
+    offsets = yield from _published(named, stages)
+    if finishes:
+        # Only when every participant has carried it out: the list of stages is forgotten with
+        # this, and with it the way to see the commit through.
+        yield from finish(home, named)
+    return offsets
+
+
+def _published(
+    named: Named, waiting: dict[RaftGroupId, tuple[str, ...]]
+) -> Procedure[dict[RaftGroupId, Decided]]:
+    """Have participants publish these stages, which the home has decided to commit."""
     offsets: dict[RaftGroupId, Decided] = {}
     # Each round clears one thing out of the way. The bound is there because other runs may put up
     # another one meanwhile.
     for _ in range(ROUNDS_MAX):
+        if not waiting:
+            return offsets
         asks = tuple(Ask(group, Commit(**named, stages=of)) for group, of in waiting.items())
         answers = yield asks
         for ask, answer in zip(asks, answers, strict=True):
@@ -212,12 +226,9 @@ def carry_out(
                 # An earlier commit of the same name that this partition has not carried out comes
                 # first: commits of one name take effect in the order of their sequences.
                 yield from _clear_way(ask.group, named, answer, waiting)
-        if not waiting:
-            if finishes:
-                # Only when every participant has carried it out: the list of stages is forgotten
-                # with this, and with it the way to see the commit through.
-                yield from finish(home, named)
-            return offsets
+    if not waiting:
+        return offsets
+    name = named["name"]
     raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
 
 
@@ -241,7 +252,9 @@ def _clear_way(
                 yield from resolve(group, named["name"], attempt)
     elif outcome.code == NotFound.code:
         # The partition is gone, or the commit names a stage that nobody has filled: what there is
-        # has to come to light all the same, because the decision stands.
+        # has to come to light all the same, because the decision stands. What there is, is told by
+        # this answer, which has gone through the log behind all that was staged before the decision
+        # (`Projection.submit`).
         mine = [
             one
             for one in answer.attempts
@@ -306,7 +319,6 @@ def resolve(group: RaftGroupId, name: str, attempt: Attempt) -> Procedure[None]:
         "epoch": Epoch(attempt.epoch),
         "sequence": Sequence(attempt.sequence),
     }
-    command: Commit | Abort = Abort(**named)
     if attempt.home is not None:
         # Asked by proposing to abort: without that an owner could commit between the answer and
         # what is done because of it.
@@ -314,19 +326,19 @@ def resolve(group: RaftGroupId, name: str, attempt: Attempt) -> Procedure[None]:
         outcome, decision = answer.outcome, answer.decision
         if isinstance(outcome, Refused):
             raise_refused(outcome)
-        if isinstance(outcome, Decided) and outcome.committed:
-            is_due = (
-                decision is not None
-                and decision.phase is Phase.COMMITTED
-                and (decision.epoch, decision.sequence) == (attempt.epoch, attempt.sequence)
-            )
-            if is_due and decision is not None:
-                stages = dict(decision.stages).get(group, ())
-                # The decision may name stages that nobody filled here; what there is must be
-                # published, and the rest cannot be.
-                known = tuple(stage for stage in stages if stage in attempt.stages)
-                command = Commit(**named, stages=known)
-    yield (Ask(group, command),)
+        is_due = (
+            isinstance(outcome, Decided)
+            and outcome.committed
+            and decision is not None
+            and decision.phase is Phase.COMMITTED
+            and (decision.epoch, decision.sequence) == (attempt.epoch, attempt.sequence)
+        )
+        if is_due and decision is not None:
+            # The stages of the decision, never those of `attempt`: that was looked at before, and
+            # its owner may have staged more since, and committed it (seed 620716).
+            yield from _published(named, {group: dict(decision.stages).get(group, ())})
+            return
+    yield (Ask(group, Abort(**named)),)
 
 
 def stage(group: RaftGroupId, command: Stage) -> Procedure[Told]:
