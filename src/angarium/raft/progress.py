@@ -122,9 +122,12 @@ class Progress:
     def doubt(self) -> None:
         """Forget what it has confirmed, but guess that it still has it."""
         if self.state is not SNAPSHOT:
+            # If the follower still has everything, the next probe restores `match` at once. Where
+            # nothing was confirmed yet the guess stays: from the beginning on it would need what
+            # the log has forgotten, and a witness that leads has no snapshot to give (seed 620985).
+            guess = Index(self.match + 1) if self.match else self.next_index
             self.become_probe()
-            # `next_index` stays: if the follower still has everything, the next probe restores
-            # `match` at once.
+            self.next_index = guess
             self.match = Index(0)
 
     def become_snapshot(self, index: Index) -> None:

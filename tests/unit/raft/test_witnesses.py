@@ -119,3 +119,13 @@ def test_a_witness_is_handed_no_leadership() -> None:
     led.raft.transfer_leader(WITNESS)
     assert not led.raft.transferee
     assert not [one for one in led.do() if one.kind is MessageKind.TIMEOUT_NOW]
+
+
+def test_who_is_doubted_before_it_answered_is_probed_where_its_log_may_end() -> None:
+    """Seed 620985: from the first entry on, a witness that leads has nothing that it can send."""
+    led = Led()
+    guess = led.raft.last_index - 1
+    assert led.raft.match(OTHER) == 0
+    led.raft.doubt(OTHER)
+    sent = led.hear(OTHER, MessageKind.HEARTBEAT_RESPONSE)
+    assert [(one.kind, one.index) for one in sent] == [(MessageKind.APPEND, guess)]
