@@ -111,10 +111,8 @@ def on_append_response(core: Core, m: Message) -> None:
         progress.window.free_to(m.index)
     elif state is PROBE:
         progress.become_replicate()
-    elif progress.match + 1 >= core.log.first_index():
-        # Whatever snapshot it installed, and from whom: its log meets ours again.
-        progress.become_probe()
-        progress.become_replicate()
+    else:
+        _snapshot_installed(core, progress)
 
     # Tell everybody at once and not with the next heartbeat: followers apply, and answer readers,
     # only up to the commit index they have heard of.
@@ -136,6 +134,18 @@ def on_append_response(core: Core, m: Message) -> None:
         # more (thesis §3.10).
         if sender == core.transferee and progress.match == last_index:
             _send_timeout_now(core, sender)
+
+
+def _snapshot_installed(core: Core, progress: Progress) -> None:
+    """Go on with a follower that was sent a snapshot and has more of the log now."""
+    if progress.match + 1 >= core.log.first_index():
+        # Whatever snapshot it installed, and from whom: its log meets ours again.
+        progress.become_probe()
+        progress.become_replicate()
+    elif progress.match >= progress.pending_snapshot:
+        # It has what it was sent, and our log has forgotten meanwhile what comes behind that.
+        # Nothing more will be heard of this snapshot, so the next one need not wait for a report.
+        progress.become_probe()
 
 
 def on_heartbeat_response(core: Core, m: Message) -> None:

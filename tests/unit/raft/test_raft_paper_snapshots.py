@@ -168,6 +168,23 @@ def test_a_failed_snapshot_is_tried_again_after_a_heartbeat() -> None:
     assert cluster[3].last_index == cluster[1].last_index
 
 
+def test_a_follower_that_was_outrun_gets_the_next_snapshot_at_once() -> None:
+    """What it installed ends below the leader's log by now, and nobody has to report that."""
+    cluster = _behind_after_compaction()
+    cluster.held = {MessageKind.SNAPSHOT}
+    cluster.tick(1)
+    cluster.settle()
+    cluster.isolate(3)
+    for data in (b"d", b"e"):
+        cluster.propose(1, data)
+    _compact(cluster, 1, cluster[1].last_index)
+    cluster.heal()
+    cluster.held = set()
+    cluster.settle()
+    assert [s.data for s in cluster.replicas[3].snapshots] == [b"abc", b"abcde"]
+    assert cluster[3].last_index == cluster[1].last_index
+
+
 def test_a_delivered_snapshot_is_followed_by_a_probe_behind_it() -> None:
     cluster = _behind_after_compaction()
     cluster.held = {MessageKind.SNAPSHOT}

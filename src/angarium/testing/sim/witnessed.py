@@ -32,23 +32,7 @@ TAKEN_OVER_MS = 3_000
 """How long it may take from the loss of a leader until the next acknowledgement: timeouts of both
 others, an election of the witness, its handover, another election, and a publish."""
 
-KEPT_ENTRIES = 10_000
-KEPT_FILES = 1_000
-"""What a leader keeps of its log for one that is being filled, in entries and in files of the WAL:
-more than a schedule writes. With the 16 small files of other runs a newcomer may be outrun by one
-snapshot after the other, for its copies come hardly faster than producers write (seed 108)."""
-
-WITNESSED = replace(
-    THREE,
-    nodes=2,
-    replicas=2,
-    witnesses=1,
-    host=replace(
-        THREE.host,
-        replica=replace(THREE.host.replica, snapshot_wait_entries=KEPT_ENTRIES),
-        wal=replace(THREE.host.wal, files_max=KEPT_FILES),
-    ),
-)
+WITNESSED = replace(THREE, nodes=2, replicas=2, witnesses=1)
 """Two full replicas and a witness."""
 
 
