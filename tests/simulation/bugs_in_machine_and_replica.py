@@ -29,7 +29,7 @@ from angarium.machine.producers import Producers
 from angarium.machine.snapshots import Part
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Acks
-from angarium.replica.pacing import Pace
+from angarium.replica.pacing import Outrun, Pace
 from angarium.replica.partition import Partition
 from angarium.replica.partition_files import PartitionFiles
 from angarium.replica.replica import Replica
@@ -345,6 +345,12 @@ def copies_that_wait_are_forgotten() -> Iterator[Replaced]:
         yield from original(self)
 
     yield Replaced(Pace, "due", due)
+
+
+@bug(seeds_max=20, run=scripted("outrun-newcomer"))
+def outrun_newcomer_goes_no_faster() -> Iterator[Replaced]:
+    """A copy has the same pace however often it was outrun by what is written meanwhile."""
+    yield Replaced(Outrun, "copies", lambda _self, _index: None)
 
 
 # --- transactions, as their leaders judge them ------------------------------------------------

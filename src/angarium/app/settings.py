@@ -334,7 +334,8 @@ class ClusterSettings:
 
     copy_bytes_per_s_min: int = 8 << 20
     """What copies of segments, from and to this node together, may take in a second however busy
-    it is, so that every move ends."""
+    it is, so that every move ends; four times as much each time that one is outrun by what is
+    published meanwhile."""
 
     copy_bytes_per_s_max: int = 0
     """What they may take at most; 0: as much as the node can spare. In between it finds out by

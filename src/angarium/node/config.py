@@ -104,7 +104,7 @@ class NodeConfig:
     copy_bytes_per_s_min: int = 8 << 20
     copy_bytes_per_s_max: int = 0
     """Between which bounds this node chooses what copies of segments, from and to it together, may
-    take in a second; 0: no upper bound."""
+    take in a second; 0: no upper bound. The lower one grows while a copy is outrun."""
 
     follow_window_s: float = 60.0
     """Over how long most publishes have to come from another region before a leader follows."""

@@ -319,7 +319,9 @@ class Driver:
     def _pace_copies(self, share: float) -> None:
         pace = self._host.pace
         passed, self._passed_bytes = pace.passed_bytes - self._passed_bytes, pace.passed_bytes
-        pace.bytes_per_tick = self.pacing.next_tick(share=share, passed_bytes=passed)
+        pace.bytes_per_tick = self.pacing.next_tick(
+            share=share, passed_bytes=passed, outrun_times=pace.outrun_times
+        )
 
     async def keep_house(self) -> None:
         """Write segments behind, take snapshots, free what is not needed any more."""

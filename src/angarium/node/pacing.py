@@ -9,12 +9,15 @@ for most of the time, each tick takes a part of the pace away, and otherwise add
 publishers there are hardly any rounds, and only the loop's own share holds a copy back.
 
 The pace stays between two settings. At the lower one it goes on however busy the node is, so that a
-move always ends.
+move ends. Where publishers write faster than that, a copy may be outrun (`replica.pacing`): then
+the lower bound grows with each time, as far as the upper one, until the newcomer follows.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from angarium.replica.pacing import OUTRUN_FACTOR
 
 BUSY: Final = 0.5
 """The share of the time that the loop may be at work while a copy becomes no slower: what is left
@@ -74,12 +77,13 @@ class CopyPacing:
         self._rounds += 1
         self._rounds_s += seconds
 
-    def next_tick(self, *, share: float, passed_bytes: int) -> int:
+    def next_tick(self, *, share: float, passed_bytes: int, outrun_times: int = 0) -> int:
         """Return how many bytes may pass in the tick that begins.
 
-        In the one that ends, the loop was at work for `share` of the time, and copies brought
-        `passed_bytes`.
+        In the one that ends, the loop was at work for `share` of the time, copies brought
+        `passed_bytes`, and one of them had been outrun so many times.
         """
+        least = min(self._least * OUTRUN_FACTOR**outrun_times, self._most)
         rounds, took = self._rounds, self._rounds_s
         self._rounds, self._rounds_s = 0, 0.0
         self._idle_ticks = 0 if passed_bytes else self._idle_ticks + 1
@@ -92,12 +96,13 @@ class CopyPacing:
                 before = self._quiet_s if self._quiet_s is not None else took / rounds
                 self._quiet_s = before + _SMOOTH_QUIET * (took / rounds - before)
             # The next copy begins gently, and has reached what is possible within seconds.
-            self._pace = self._least
+            self._pace = least
         elif self._is_disturbed:
-            self._pace = max(self._least, self._pace * SLOWER)
+            self._pace *= SLOWER
         # One that is not nearly used up does not grow: nobody has tried so much yet.
         elif passed_bytes >= self._pace / 4:
             self._pace = min(self._most, self._pace * FASTER)
+        self._pace = max(least, self._pace)
         return int(self._pace)
 
     @property

@@ -4,6 +4,9 @@ A leader offers a snapshot to a replica that has fallen behind the start of its 
 here while its open stages (`StageCopy`) and its segments (`SegmentCopy`) are copied from the
 leader, a few chunks per tick; only then does the core hear of it. A copy that gets no answer for
 long is given up, and a later offer begins another, which finds on disk what is there already.
+
+If the leader has forgotten, before a copy is done, what comes behind it, it offers a later snapshot
+(`Outrun`).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.errors import CorruptData, DiskFull
 from angarium.log.segments import SegmentImport
+from angarium.replica.pacing import Outrun
 from angarium.replica.partition_snapshot import check_readable, manifest_in, stages_beside
 from angarium.replica.peers import PartRequest
 from angarium.replica.scrutiny import Objection
@@ -22,6 +26,7 @@ from angarium.replica.transfer import SegmentCopy
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from angarium.ids import Index
     from angarium.log.disk import Disk
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.partition_files import PartitionFiles
@@ -78,6 +83,7 @@ class CatchingUp:
         """What was asked for last, and counts as passed: asked for again, it is the same."""
         self._is_held = False
         """Whether it waits for its share of what the node's copies may take (`Pace`)."""
+        self._outrun = Outrun()
 
     @property
     def here_bytes(self) -> int:
@@ -127,6 +133,7 @@ class CatchingUp:
         finally:
             self._is_opening = False
         self._copy = opened[0]
+        self._outrun.copies(snapshot.index)
         self._asked, self._is_held = (), False
         self._stages = StageCopy(self._files.stages, stages_beside(snapshot.data))
         self._go_on(self._copy)
@@ -285,9 +292,16 @@ class CatchingUp:
         if self._copy is not None:
             self._go_on(self._copy)
 
-    def tick(self) -> None:
-        """Let one tick pass: ask again, ask for more, or give up."""
+    def tick(self, *, told_commit: Index) -> None:
+        """Let one tick pass: ask again, ask for more, or give up.
+
+        `told_commit` is how far the group is, as a leader told with its last entries.
+        """
         copy = self._copy
+        if copy is not None:
+            self._parts.pace.hear_outrun(self._outrun.times)
+        else:
+            self._outrun.has_log_to(self._parts.raft.commit, of=told_commit)
         was_held_back = self._earn() or self._chunks_left == 0
         self._chunks_left = self._parts.config.transfer_chunks_per_tick
         # While others have their turn nobody is silent.

@@ -137,9 +137,9 @@ class PartitionReplica(Replica):
         super().tick()
         if self.halted:
             return
-        self._catching_up.tick()
+        self._catching_up.tick(told_commit=self.told_commit)
         self._mender.tick()
-        self._server.tick()
+        self._server.tick(settled=self.settled_index)
 
     def mend(self) -> None:
         """Let one tick pass for mending alone: segments are mended even while their group rests."""

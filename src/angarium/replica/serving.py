@@ -2,7 +2,7 @@
 to mend with.
 
 A copy takes many requests, so a leader watches for peers that have ceased to ask: the core is told,
-and offers them a new snapshot later.
+and offers them a new snapshot later. It counts how often each of them was outrun (`Outrun`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from angarium.errors import AngariumError, CorruptData, NotFound, OffsetOutOfRan
 from angarium.ids import Index
 from angarium.log.segments.compacted_mark import Stage
 from angarium.raft import Compacted, Unavailable
+from angarium.replica.pacing import Outrun
 from angarium.replica.peers import ChunkReply, EntriesReply, FramesReply, PartReply
 
 if TYPE_CHECKING:
@@ -55,10 +56,13 @@ class SegmentServer:
         self._files = files
         self._served: dict[ReplicaId, int] = {}
         """Ticks since each peer last asked for a chunk."""
+        self._outrun: dict[ReplicaId, Outrun] = {}
+        """Those that copy, or have copied and do not follow the log yet. With each tick only
+        members are left of them, and with a leader only."""
 
     def give_chunk(self, request: ChunkRequest) -> None:
         """Give a peer that catches up a piece of a segment."""
-        self._served[request.sender] = 0
+        self._hear(request)
         log = self._files.log
         if request.doubt:
             # The peer got bytes that do not fit the manifest. Only reading the segment from end to
@@ -93,6 +97,10 @@ class SegmentServer:
             self._parts.storage.outdate()
         self._reply(request, data, gone=gone)
 
+    def _hear(self, request: ChunkRequest | PartRequest) -> None:
+        self._served[request.sender] = 0
+        self._outrun.setdefault(request.sender, Outrun()).copies(request.snapshot_index)
+
     def _reply(self, request: ChunkRequest, data: bytes, *, gone: bool = False) -> None:
         self._parts.outbox.tell(
             ChunkReply(
@@ -109,7 +117,7 @@ class SegmentServer:
 
     def give_part(self, request: PartRequest) -> None:
         """Give a peer that catches up a piece of a stage."""
-        self._served[request.sender] = 0
+        self._hear(request)
         stages = self._files.stages
         whole = b""
         # One that the newest snapshot lists is here until the next snapshot does without it.
@@ -169,15 +177,25 @@ class SegmentServer:
             )
         )
 
-    def tick(self) -> None:
-        """Let one tick pass; tell the core about peers that stopped fetching its snapshot."""
+    def tick(self, *, settled: Index) -> None:
+        """Let one tick pass; tell the core about peers that stopped fetching its snapshot.
+
+        Whoever has the log up to `settled`, and more than it copied, follows it.
+        """
         raft = self._parts.raft
         patience = self._parts.config.transfer_patience_ticks
         if all(quiet > patience for quiet in self._served.values()):
             self._files.are_stages_lent = False
         if not raft.is_leader:
             self._served.clear()
+            self._outrun.clear()
             return
+        for peer, outrun in list(self._outrun.items()):
+            match = raft.match(peer)
+            if match is None or outrun.has_log_to(match, of=settled):
+                del self._outrun[peer]
+            elif self._served.get(peer, patience) < patience:
+                self._parts.pace.hear_outrun(outrun.times)
         for peer in self._served:
             self._served[peer] += 1
         for peer in raft.snapshot_receivers():

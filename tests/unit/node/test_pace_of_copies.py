@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from angarium.node.pacing import BUSY, IDLE_TICKS, CopyPacing
+from angarium.replica.pacing import OUTRUN_TIMES_MAX
 
 TICK_S = 0.05
 LEAST, MOST = 8 << 20, 512 << 20
@@ -20,13 +21,16 @@ def pass_ticks(
     rounds: int = 20,
     share: float = 0.3,
     copying: bool = True,
+    outrun_times: int = 0,
 ) -> float:
     """Let ticks pass in which copies take whatever they may; return the pace then."""
     allowed = round(pacing.bytes_per_s * TICK_S)
     for _ in range(ticks):
         for _ in range(rounds if round_ms is not None else 0):
             pacing.round_took((round_ms or 0.0) / 1_000)
-        allowed = pacing.next_tick(share=share, passed_bytes=allowed if copying else 0)
+        allowed = pacing.next_tick(
+            share=share, passed_bytes=allowed if copying else 0, outrun_times=outrun_times
+        )
     return pacing.bytes_per_s
 
 
@@ -80,3 +84,26 @@ def test_an_upper_bound_below_the_lower_one_counts() -> None:
     pacing = a_pacing(most=1 << 20)
     assert pass_ticks(pacing, 300) == 1 << 20
     assert pass_ticks(pacing, 100, share=1.0) == 1 << 20
+
+
+def test_the_least_pace_of_a_copy_that_was_outrun_grows_each_time() -> None:
+    pacing = a_pacing()
+    for times, least in ((0, LEAST), (1, 4 * LEAST), (2, 16 * LEAST)):
+        assert pass_ticks(pacing, 40, share=1.0, outrun_times=times) == least
+    # It follows by now: others yield as ever.
+    assert pass_ticks(pacing, 40, share=1.0) == LEAST
+
+
+def test_a_copy_that_was_outrun_begins_at_its_greater_pace_and_still_grows_in_quiet() -> None:
+    pacing = a_pacing()
+    pass_ticks(pacing, 2 * IDLE_TICKS, copying=False)
+    assert pass_ticks(pacing, 1, outrun_times=1) == 4 * LEAST
+    assert pass_ticks(pacing, 300, outrun_times=1) == MOST
+
+
+def test_the_upper_bound_counts_for_a_copy_that_was_outrun_too() -> None:
+    pacing = a_pacing(most=20 << 20)
+    for share in (0.0, 1.0):
+        assert pass_ticks(pacing, 300, share=share, outrun_times=OUTRUN_TIMES_MAX) == 20 << 20
+    unbounded = a_pacing(most=0)
+    assert pass_ticks(unbounded, 40, share=1.0, outrun_times=OUTRUN_TIMES_MAX) < float("inf")

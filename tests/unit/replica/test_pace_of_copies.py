@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from angarium.ids import Index, Offset, RaftGroupId, ReplicaId
-from angarium.replica.pacing import PIECE_BYTES_MIN, PIECES_PER_TICK, Pace
+from angarium.replica.pacing import (
+    OUTRUN_TIMES_MAX,
+    PIECE_BYTES_MIN,
+    PIECES_PER_TICK,
+    Outrun,
+    Pace,
+)
 from angarium.replica.peers import ChunkRequest
 
 WHOLE = 1 << 20
@@ -82,3 +88,35 @@ def test_everybody_goes_on_when_the_bound_is_lifted() -> None:
     pace.bytes_per_tick = None
     assert [group for group, _ in pace.due()] == [1, 2, 3, 4]
     assert not pace.is_used
+
+
+def test_a_copy_is_outrun_with_each_later_snapshot_until_it_follows_the_log() -> None:
+    outrun = Outrun()
+    for index in (10, 10, 20, 15, 20):
+        outrun.copies(Index(index))
+    assert outrun.times == 1, "the same one again, or an earlier one, is no later one"
+    # The snapshot alone, and a part of what is behind it.
+    for index, of in ((20, 20), (20, 90), (89, 90)):
+        assert not outrun.has_log_to(Index(index), of=Index(of))
+    outrun.copies(Index(90))
+    assert outrun.times == 2
+    assert outrun.has_log_to(Index(95), of=Index(95))
+    outrun.copies(Index(200))
+    assert outrun.times == 0
+
+
+def test_what_counts_of_being_outrun_has_a_bound() -> None:
+    outrun = Outrun()
+    for index in range(1, 100):
+        outrun.copies(Index(index))
+    assert outrun.times == OUTRUN_TIMES_MAX
+
+
+def test_how_often_copies_were_outrun_counts_for_a_tick_and_the_worst_of_them() -> None:
+    pace = Pace()
+    for times in (1, 3, 2):
+        pace.hear_outrun(times)
+    assert not list(pace.due())
+    assert pace.outrun_times == 3
+    assert not list(pace.due())
+    assert pace.outrun_times == 0, "no copy said anything: all have come to their end"

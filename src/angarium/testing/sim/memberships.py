@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
@@ -15,10 +16,21 @@ from angarium.testing.sim.script import (
     strike,
     until,
 )
+from angarium.testing.sim.settings import PACED_BYTES
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId
     from angarium.testing.sim.world import World
+
+OUTRUN = replace(
+    THREE,
+    nodes=4,
+    producers=2,
+    readers=1,
+    copy_bytes_per_tick=PACED_BYTES // 2,
+    host=replace(THREE.host, wal=replace(THREE.host.wal, files_max=4)),
+)
+"""Copies at a pace far below what producers write, of logs that are kept for hardly anybody."""
 
 
 @schedule(replace(THREE, nodes=4))
@@ -37,6 +49,16 @@ def lonely_learner(world: World) -> None:
     newcomer = spare_takes_over(world)
     until(world, lambda: _listens(world, newcomer))
     _split(world, newcomer)
+
+
+@schedule(OUTRUN)
+def outrun_newcomer(world: World) -> None:
+    """A newcomer whose copies are slower than what is written takes its place all the same."""
+    let_pass(world, 500)
+    spare_takes_over(world)
+    world.wait(10 * SECOND, lambda: world.operator.is_settled(GROUP))
+    if not world.operator.is_settled(GROUP):
+        world.history.incidents.append("C10: a newcomer was outrun for 10 s")
 
 
 def _split(world: World, newcomer: NodeId) -> None:

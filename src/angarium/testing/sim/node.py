@@ -21,6 +21,7 @@ from angarium.raft.messages import Message
 from angarium.replica.damage import Fate
 from angarium.replica.host import Host
 from angarium.replica.listener import HostListener
+from angarium.replica.pacing import OUTRUN_FACTOR
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.round_trips import SimRoundTrips
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import RaftGroupId
     from angarium.replica.host import Sync
+    from angarium.replica.pacing import Pace
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.replica.peers import PeerMessage
     from angarium.replica.work import Work
@@ -446,7 +448,14 @@ class SimNode:
     def _tick(self) -> None:
         assert self.host is not None
         self.later(self.world.settings.tick, self._tick)
+        self._pace_copies(self.host.pace)
         self.host.tick()
+
+    def _pace_copies(self, pace: Pace) -> None:
+        """Let copies pass as on a node whose publishers are always disturbed by them."""
+        least = self.world.settings.copy_bytes_per_tick
+        if least is not None:
+            pace.bytes_per_tick = least * OUTRUN_FACTOR**pace.outrun_times
 
     def _hear_news(self) -> None:
         self.later(NEWS, self._hear_news)

@@ -84,6 +84,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "truncated-vote": elections.truncated_vote,
     "split-change": memberships.split_change,
     "lonely-learner": memberships.lonely_learner,
+    "outrun-newcomer": memberships.outrun_newcomer,
     "slow-leader": damages.slow_leader,
     "lying-disk": damages.lying_disk,
     "interrupted-snapshot": damages.interrupted_snapshot,
