@@ -114,8 +114,10 @@ class CatchingUp:
             return
         if not self.is_writing and not self._files.is_compacting:
             # From here on, not from when a thread comes to it: the next offer would have the same
-            # files opened by two threads, and a replica that is given up its folder deleted.
+            # files opened by two threads, and a replica that is given up its folder deleted. An
+            # older copy has the same files: what it lacks comes too late.
             self._is_opening = True
+            self._copy = None
             self._parts.outbox.chores.append(self._begin(offer, snapshot))
 
     def _begin(self, offer: Message, snapshot: Snapshot) -> Generator[Work, None, None]:
@@ -159,8 +161,8 @@ class CatchingUp:
 
     def take(self, reply: ChunkReply) -> None:
         """Take a chunk, if it is the one that was asked for."""
-        copy = self._copy
-        if copy is None or reply.snapshot_index != copy.index or reply.sender != copy.source:
+        copy = self._expecting(reply)
+        if copy is None:
             return
         if reply.gone:
             # The source has trimmed it away; its next snapshot will not list it.
@@ -173,8 +175,8 @@ class CatchingUp:
 
     def take_part(self, reply: PartReply) -> None:
         """Take a piece of a stage, if it is the one that was asked for."""
-        copy = self._copy
-        if copy is None or reply.snapshot_index != copy.index or reply.sender != copy.source:
+        copy = self._expecting(reply)
+        if copy is None:
             return
         if reply.gone:
             self._copy = None  # decided since: the next snapshot has it in its segments, or not
@@ -182,6 +184,18 @@ class CatchingUp:
             copy.progressed()
             self._parts.outbox.touched.add(self._parts.group)  # to write it
             self._go_on(copy)
+
+    def _expecting(self, reply: ChunkReply | PartReply) -> SegmentCopy | None:
+        """Return the copy that an answer is for, unless it came twice.
+
+        While a thread has its files nothing was asked for. That it is gone is told again then;
+        heard now, it would let another copy, or a deletion, at files that are being written.
+        """
+        copy = self._copy
+        if copy is None or copy.is_writing:
+            return None
+        is_its = reply.snapshot_index == copy.index and reply.sender == copy.source
+        return copy if is_its else None
 
     def _ask_for_stages(self, copy: SegmentCopy) -> bool:
         """Ask for what is missing of the stages; False if nothing is."""

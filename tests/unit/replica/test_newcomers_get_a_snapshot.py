@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec import structs
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.batch import encode
-from angarium.ids import CATALOG_GROUP, Micros, NodeId, Offset, RaftGroupId
+from angarium.ids import CATALOG_GROUP, Micros, NodeId, Offset, RaftGroupId, ReplicaId
 from angarium.modes import DeliveryMode
 from angarium.raft import Change, ChangeKind, ConfChange, SnapshotTemporarilyUnavailable
 from angarium.raft.messages import Message, MessageKind
 from angarium.replica.acks import Publishing
 from angarium.replica.config import ReplicaConfig
-from angarium.replica.peers import ChunkReply, ChunkRequest
+from angarium.replica.peers import ChunkReply, ChunkRequest, PeerMessage
 from angarium.replica.work import do_now
 
 FIRST, SECOND = NodeId(1), NodeId(2)
@@ -240,3 +242,81 @@ def test_a_copy_is_opened_once_and_its_folder_stays_while_threads_are_late() -> 
         if newcomer.replicas[group].end_offset == 1:
             return
     pytest.fail("the newcomer has nothing")
+
+
+def a_copy_under_way(group: RaftGroupId) -> tuple[SeveralHosts, list[ChunkReply]]:
+    """Return hosts of which the second waits for a chunk of a copy, and that chunk."""
+    two = SeveralHosts(
+        [FIRST, SECOND], replace(SOON, transfer_chunk_bytes=4_096, transfer_chunks_per_tick=1)
+    )
+    two.form(group, [FIRST])
+    two.hosts[SECOND].join_group(group)
+    for _ in range(TICKS_MAX):
+        two.tick()
+        if two.replica(FIRST, group).may_serve:
+            break
+    leader = two.hosts[FIRST].replicas[group]
+    value = bytes(range(256)) * 400
+    batch = Publishing([bytearray(encode([value]))], DeliveryMode.CONSISTENT, lambda _: None)
+    leader.publish([batch], now=Micros(1_000))
+    leader.process()
+    two.settle()
+    add_second(two, group)
+    newcomer = two.hosts[SECOND]
+    for _ in range(TICKS_MAX):
+        two.tick()
+        if newcomer.replicas[group].copied_bytes:
+            break
+    replies: list[ChunkReply] = []
+    deliver = newcomer.deliver_from_peer
+
+    def held(message: PeerMessage, *, via: ReplicaId) -> None:
+        if isinstance(message, ChunkReply):
+            replies.append(message)
+        else:
+            deliver(message, via=via)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(newcomer, "deliver_from_peer", held)
+        for _ in range(TICKS_MAX):
+            two.tick()
+            if replies:
+                break
+    two.threadless.add(SECOND)
+    return two, replies
+
+
+def test_a_copy_that_is_gone_at_its_source_has_its_files_until_its_thread_is_done() -> None:
+    """An answer that says so may come while a chunk that came before it is being written."""
+    group = RaftGroupId(1)
+    two, replies = a_copy_under_way(group)
+    newcomer, source = two.hosts[SECOND], two.hosts[FIRST].id
+    newcomer.deliver_from_peer(replies[0], via=source)
+    newcomer.deliver_from_peer(structs.replace(replies[0], data=b"", gone=True), via=source)
+    two.carry()
+    assert len(two.put_off) == 1
+    assert newcomer.replicas[group].is_in_use
+    newcomer.remove_group(group)
+    assert group in newcomer.replicas
+
+
+def test_an_older_copy_writes_nothing_while_a_newer_one_is_opened() -> None:
+    """Both have the same files, and the newer one's thread renames and removes some."""
+    group = RaftGroupId(1)
+    two, replies = a_copy_under_way(group)
+    newcomer, source = two.hosts[SECOND], two.hosts[FIRST]
+    leader = source.replicas[group]
+    publish_one(two, group)
+    snapshot = leader.storage.snapshot()
+    assert snapshot.index > replies[0].snapshot_index
+    offer = Message(
+        kind=MessageKind.SNAPSHOT,
+        sender=leader.id,
+        to=newcomer.id,
+        term=leader.raft.term,
+        snapshot=snapshot,
+    )
+    newcomer.deliver(group, offer, via=source.id)
+    newcomer.deliver_from_peer(replies[0], via=source.id)
+    two.carry()
+    assert len(two.put_off) == 1
