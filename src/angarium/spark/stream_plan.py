@@ -231,9 +231,10 @@ class StreamPlan:
             for partition, end in ends.items():
                 bound, known = bound_of(info, partition, opened), info.partitions[partition]
                 stop = end if bound is None else min(end, bound)
-                if info.layouts and known.end_offset is not None:
-                    # Of later records it is not known whether they lie behind another fence.
-                    stop = min(stop, known.end_offset)
+                if info.layouts:
+                    # Of later records it is not known whether they lie behind another fence, and of
+                    # none where nobody could be asked: its leader may have come back since.
+                    stop = min(stop, known.end_offset or 0)
                 offsets[topic][partition] = max(stop, begin[topic][partition])
         return StreamOffset(offsets=offsets, topics=newest.topics)
 

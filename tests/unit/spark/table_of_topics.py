@@ -50,6 +50,12 @@ class TableOfTopics:
         """Where copies end of which nodes tell meanwhile."""
         self.patience: list[float] = []
         """How long it was last waited for each partition."""
+        self.layouts: dict[str, tuple[int, ...]] = {}
+        self.fences: dict[tuple[str, int], tuple[int, ...]] = {}
+        """Where layouts begin in partitions that were there before them."""
+        self.untold: set[tuple[str, int]] = set()
+        """Partitions of which topics tell nothing, though their leaders answer."""
+        self.reports: list[dict[tuple[str, int], int]] = []
         self._next_id = 1
         for name, count in partitions.items():
             self.create(name, count)
@@ -68,20 +74,25 @@ class TableOfTopics:
                 id=TopicId(self.ids[name]),
                 name=name,
                 config=TopicConfig(),
-                partitions=tuple(
-                    PartitionInfo(
-                        number=number,
-                        replicas=(),
-                        end_offset=None
-                        if (name, number) not in self.copies
-                        else Offset(self.copies[name, number]),
-                    )
-                    for number in range(len(logs))
-                ),
+                partitions=tuple(self._partition(name, number) for number in range(len(logs))),
                 created_at=Micros(0),
+                layouts=self.layouts.get(name, ()),
             )
             for name, logs in self.logs.items()
         }
+
+    def _partition(self, topic: str, number: int) -> PartitionInfo:
+        pair = (topic, number)
+        if pair in self.untold:
+            return PartitionInfo(number=number, replicas=())
+        end = self.logs[topic][number].end if topic in self.layouts else None
+        end = self.copies.get(pair, end)
+        return PartitionInfo(
+            number=number,
+            replicas=(),
+            end_offset=None if end is None else Offset(end),
+            fences=tuple(map(Offset, self.fences.get(pair, ()))),
+        )
 
     def offsets_within(
         self, wanted: Sequence[tuple[str, int, Start]], patience_s: Sequence[float]
@@ -108,9 +119,14 @@ class TableOfTopics:
     def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         if self.refusal is not None:
             raise self.refusal
+        if self.silent & offsets.keys():
+            raise NotLeader
+        self.reports.append(dict(offsets))
         self.groups[group] = dict(offsets)
 
     def record_bytes(self, topic: str, partition: int, offset: int) -> float | None:
+        if (topic, partition) in self.silent:
+            raise NotLeader
         log = self.logs[topic][partition]
         return self.record_size if log.start <= offset < log.end else None
 

@@ -101,3 +101,23 @@ def test_a_batch_read_fails_and_names_the_partition() -> None:
     options = read_options({"subscribe": "orders"}, is_stream=False)
     with pytest.raises(NobodyAnswers, match="nobody answers for orders partition 1"):
         batch_ranges(options, table)
+
+
+def test_nothing_of_a_partition_is_read_whose_fences_nobody_has_told() -> None:
+    """It came back between two questions: where it ends was answered, and its fences were not."""
+    table = grown()
+    table.create("grown", 3)
+    table.layouts["grown"] = (2, 3)
+    for number, log in enumerate(table.logs["grown"][:2]):
+        log.append(10)
+        table.fences["grown", number] = (6,)
+    plan = planned(table, subscribe="grown")
+    start = plan.initial()
+    table.untold = {("grown", 1)}
+    first = plan.end(start, EVERYTHING)
+    assert ranges(plan, start, first) == [(0, 0, 6)]
+    table.untold = set()
+    second = plan.end(through_json(first), EVERYTHING)
+    assert ranges(plan, first, second) == [(1, 0, 6)]
+    third = plan.end(through_json(second), EVERYTHING)
+    assert ranges(plan, second, third) == [(0, 6, 10), (1, 6, 10)]
