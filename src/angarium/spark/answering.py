@@ -60,6 +60,11 @@ class Answering:
                 found[pair] = answer
         return found
 
+    def forget_all_but(self, pairs: Sequence[tuple[str, int]]) -> None:
+        """Forget partitions that are not there any more: nobody will ever answer for them."""
+        for gone in self.silent.keys() - set(pairs):
+            del self.silent[gone]
+
     def _note_silence(self, pair: tuple[str, int], error: AngariumError) -> None:
         if pair not in self.silent:
             _log.warning(

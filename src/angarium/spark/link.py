@@ -23,7 +23,7 @@ from angarium.client.settings import ClientSettings
 from angarium.errors import AngariumError, LayoutChanged, NotFound
 from angarium.ids import Offset
 from angarium.retrying import Backoff, Tries
-from angarium.spark.answering import NobodyAnswers
+from angarium.spark.answering import PATIENCE_S, NobodyAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -124,12 +124,15 @@ class Link:
         return {(one.topic, one.partition): int(one.floor) for one in positions}
 
     def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Say how far a group of kind CHECKPOINT has come, in each topic and partition."""
+        """Say how far a group of kind CHECKPOINT has come, in each topic and partition.
+
+        It is no reason to keep a query waiting for longer than a partition that falls silent does.
+        """
         told = [
             Checkpoint(topic, partition, Offset(offset))
             for (topic, partition), offset in offsets.items()
         ]
-        self._thread.call(self._client.report_checkpoints(group, told))
+        self._thread.call(self._client.report_checkpoints(group, told, timeout_s=PATIENCE_S))
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PATIENCE_AT_LAST_S: Final = 60.0
-"""How long a query that ends with what is there now waits for who can tell what that is."""
+"""How long a query waits that ends with what is there now, or cannot go on without knowing it."""
 
 RECORD_BYTES_GUESS: Final = 1024.0
-"""How large a record counts as where the log has none to look at."""
+"""How large a record counts as where the log has none to look at, or nobody shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,8 @@ class StreamPlan:
         self._target: StreamOffset | None = None
         self.newest_seen: StreamOffset | None = None
         """The end of everything, as it was when a micro-batch was last planned."""
-        self._reported: StreamOffset | None = None
+        self._reported: tuple[Mapping[str, int], Mapping[tuple[str, int], int]] | None = None
+        """What the group was last told: topics' ids, and how far the query has come."""
         self._last_batch_at = clock()
 
     # --- where it begins and ends -----------------------------------------------------------
@@ -105,6 +106,8 @@ class StreamPlan:
         """
         meant = self._present(start)
         pairs = meant.topic_partitions()
+        self._answering.forget_all_but(pairs)
+        patience_s = PATIENCE_AT_LAST_S if must_answer else patience_s
         ends = self._answering.offsets(pairs, Start(StartAt.LATEST), patience_s=patience_s)
         floors: dict[tuple[str, int], int] = {}
         for topic, partition in pairs:
@@ -132,16 +135,19 @@ class StreamPlan:
         """Tell the group, if there is one, that everything below `reached` is done.
 
         A broker that cannot be told right now is told next time; a group that is not ours to move
-        fails the query.
+        fails the query. A partition's leader keeps the group's place there, so that of a silent one
+        is told when it answers again: the others would wait for it each time.
         """
         group = self._options.group
-        if group is None or reached == self._reported:
-            return
         offsets = {
             (topic, partition): offset
             for topic, partitions in reached.offsets.items()
             for partition, offset in partitions.items()
+            if (topic, partition) not in self._answering.silent
         }
+        told = (reached.topics, offsets)
+        if group is None or not offsets or told == self._reported:
+            return
         try:
             self._cluster.report(group, offsets)
         except AngariumError as error:
@@ -149,7 +155,7 @@ class StreamPlan:
                 raise
             _log.warning("the group %s was not told how far the query has come: %s", group, error)
         else:
-            self._reported = reached
+            self._reported = told
 
     # --- one micro-batch --------------------------------------------------------------------
 
@@ -320,13 +326,17 @@ class StreamPlan:
     ) -> dict[tuple[str, int], float]:
         sizes = {}
         for (topic, partition), count in share.items():
-            seen = (
-                self._cluster.record_bytes(topic, partition, begin[topic][partition])
-                if count
-                else None
-            )
+            seen = self._mean_bytes(topic, partition, begin[topic][partition]) if count else None
             sizes[topic, partition] = RECORD_BYTES_GUESS if seen is None else seen
         return sizes
+
+    def _mean_bytes(self, topic: str, partition: int, offset: int) -> float | None:
+        try:
+            return self._cluster.record_bytes(topic, partition, offset)
+        except AngariumError as error:
+            if not error.retriable:
+                raise
+            return None  # fallen silent since; its task waits for its records
 
 
 def _spoken(topic: str, partition: int) -> str:

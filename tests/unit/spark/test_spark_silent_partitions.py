@@ -12,6 +12,7 @@ from angarium.spark.answering import PATIENCE_AGAIN_S, PATIENCE_S, NobodyAnswers
 from angarium.spark.batch_plan import batch_ranges
 from angarium.spark.offsets import NOWHERE
 from angarium.spark.options import read_options
+from angarium.spark.stream_plan import PATIENCE_AT_LAST_S, TriggerLimit
 
 
 def grown(records: int = 10) -> TableOfTopics:
@@ -93,6 +94,8 @@ def test_a_query_that_does_not_know_where_it_stands_is_not_set_back() -> None:
     table.silent = {("orders", 1)}
     with pytest.raises(NobodyAnswers, match="orders partition 1"):
         plan.newest(NOWHERE, must_answer=True)
+    # It fails then, so it waits as long as whatever else fails a query.
+    assert table.patience == [PATIENCE_AT_LAST_S, PATIENCE_AT_LAST_S]
 
 
 def test_a_batch_read_fails_and_names_the_partition() -> None:
@@ -101,6 +104,37 @@ def test_a_batch_read_fails_and_names_the_partition() -> None:
     options = read_options({"subscribe": "orders"}, is_stream=False)
     with pytest.raises(NobodyAnswers, match="nobody answers for orders partition 1"):
         batch_ranges(options, table)
+
+
+def test_a_partition_that_was_deleted_is_not_silent_for_ever() -> None:
+    table = grown()
+    table.create("refunds", 1)
+    plan = planned(table, subscribe="orders,refunds", failOnDataLoss="false")
+    table.silent = {("refunds", 0)}
+    with pytest.raises(NobodyAnswers):
+        plan.newest(NOWHERE, must_answer=True)
+    assert plan.silent == {"refunds": [0]}
+    table.delete("refunds")
+    plan.newest(NOWHERE)
+    assert plan.silent == {}
+
+
+def test_a_group_hears_how_far_the_others_are_while_a_partition_is_silent() -> None:
+    """Told of all at once, it took a minute each time, in which nothing was read."""
+    table = grown()
+    plan = planned(table, groupId="g")
+    first = plan.end(plan.initial(), EVERYTHING)
+    table.logs["orders"][0].append(5)
+    table.silent = {("orders", 1)}
+    second = plan.end(first, EVERYTHING)
+    plan.report(second)
+    assert table.reports == [{("orders", 0): 15}]
+    plan.report(second)
+    assert len(table.reports) == 1
+    table.silent = set()
+    assert plan.end(second, EVERYTHING) is second
+    plan.report(second)
+    assert table.groups["g"] == {("orders", 0): 15, ("orders", 1): 10}
 
 
 def test_nothing_of_a_partition_is_read_whose_fences_nobody_has_told() -> None:
@@ -121,3 +155,13 @@ def test_nothing_of_a_partition_is_read_whose_fences_nobody_has_told() -> None:
     assert ranges(plan, first, second) == [(1, 0, 6)]
     third = plan.end(through_json(second), EVERYTHING)
     assert ranges(plan, second, third) == [(0, 6, 10), (1, 6, 10)]
+
+
+def test_a_limit_in_bytes_guesses_where_nobody_tells_how_large_records_are() -> None:
+    table = grown()
+    plan = planned(table, region="eu")
+    first = plan.end(plan.initial(), EVERYTHING)
+    table.silent = {("orders", 1)}
+    table.copies = {("orders", 1): 13}
+    second = plan.end(first, TriggerLimit(bytes_max=1 << 20))
+    assert ranges(plan, first, second) == [(1, 10, 13)]

@@ -90,7 +90,9 @@ class GroupAdministration(ABC):
         header = SettleHeader(group, member, tuple(settlements))
         return (await self._reach.calls.ask(Operation.SETTLE, header)).read(SettleAnswer).settled
 
-    async def report_checkpoints(self, group: str, checkpoints: Sequence[Checkpoint]) -> None:
+    async def report_checkpoints(
+        self, group: str, checkpoints: Sequence[Checkpoint], *, timeout_s: float | None = None
+    ) -> None:
         """Say how far a group that keeps its own offsets has come, so that its lag is visible."""
         header = ReportCheckpointsHeader(group, tuple(checkpoints))
-        await self._reach.calls.ask(Operation.REPORT_CHECKPOINTS, header)
+        await self._reach.calls.ask(Operation.REPORT_CHECKPOINTS, header, timeout_s=timeout_s)
