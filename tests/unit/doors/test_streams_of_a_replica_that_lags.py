@@ -6,13 +6,22 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.doors.grpc.memory_broker import MemoryBroker
 
-from angarium.api import FetchRequest, FetchResult, PublishRequest, TopicConfig
-from angarium.batch import encode
-from angarium.doors.feeds.positions import known_in
+from angarium.api import (
+    FetchRequest,
+    FetchResult,
+    PublishRequest,
+    Start,
+    StartAt,
+    TopicConfig,
+    TopicInfo,
+)
+from angarium.batch import Batch, encode
+from angarium.doors.feeds.positions import found_start, known_in
 from angarium.doors.feeds.tails import Tail, TailKey
-from angarium.errors import InvalidArgument
+from angarium.errors import InvalidArgument, NotLeader
 from angarium.ids import Offset
 
 HAS = 3
@@ -50,6 +59,38 @@ def test_who_catches_up_with_a_tail_gets_what_the_nearest_replica_lacks() -> Non
         return b"".join(got)
 
     assert asyncio.run(story()) == b"012345"
+
+
+class HomeLost(MemoryBroker):
+    """A node without a replica, whose neighbour has a copy of what nobody leads any more."""
+
+    async def find_offset(self, topic: str, partition: int, start: Start) -> Offset:
+        del topic, partition, start
+        raise NotLeader
+
+    async def describe_topic(self, name: str) -> TopicInfo:
+        info = await super().describe_topic(name)
+        return replace(info, partitions=tuple(replace(one, home="eu") for one in info.partitions))
+
+
+def test_a_stream_since_a_time_begins_there_while_a_home_is_lost() -> None:
+    """It began at the end of the copy: all between was left out."""
+
+    async def story() -> None:
+        broker = HomeLost()
+        await broker.create_topic("t", partitions=1, config=TopicConfig())
+        for number in range(7):
+            batch = encode([b"%d" % number] * 3)
+            await broker.publish(PublishRequest(topic="t", partition=0, batches=(batch,)))
+        times = [Batch.trusted(one).append_time for one in broker.partition("t", 0).batches]
+        since = {0: 0, times[-1] + 1: 21} | {time: 3 * at for at, time in enumerate(times)}
+        for time, offset in since.items():
+            start = Start(StartAt.TIMESTAMP, time)
+            assert await found_start(broker, "t", 0, start) == offset
+        assert await found_start(broker, "t", 0, Start(StartAt.EARLIEST)) == 0
+        assert await found_start(broker, "t", 0, Start(StartAt.LATEST)) == 21
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(

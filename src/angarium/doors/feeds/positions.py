@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from angarium.api import Interest, Start, StartAt
+from angarium.api import FetchRequest, Interest, Start, StartAt
+from angarium.batch import Batch
 from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import Offset
 
@@ -59,8 +60,9 @@ def known_in(text: str | None, partition: int | None) -> dict[int, Offset]:
 async def found_start(broker: Broker, topic: str, number: int, start: Start) -> Offset:
     """Return where a stream begins in a partition.
 
-    The end is for the leader to say. While nobody leads, because a home is lost, it is where the
-    nearest replica ends: what the leader has more comes behind that, once there is one again.
+    The end is for the leader to say, and where a time lies to who has the records. While nobody
+    leads, because a home is lost, it is where the nearest replica ends, or has that time: what the
+    leader has more comes behind that, once there is one again.
     """
     try:
         return await broker.find_offset(topic, number, start)
@@ -68,12 +70,30 @@ async def found_start(broker: Broker, topic: str, number: int, start: Start) -> 
         if not error.retriable or start.at is StartAt.OFFSET:
             raise
         partition = (await broker.describe_topic(topic)).partitions[number]
-        is_first = start.at is StartAt.EARLIEST
-        known = partition.start_offset if is_first else partition.end_offset
+        first, end = partition.start_offset, partition.end_offset
         # Elsewhere a majority is lost, which whoever begins to read is to hear.
-        if known is None or not (partition.home or partition.readers):
+        if first is None or end is None or not (partition.home or partition.readers):
             raise
-        return known
+        if start.at is StartAt.TIMESTAMP:
+            return await _first_since(broker, topic, number, start.value, within=(first, end))
+        return first if start.at is StartAt.EARLIEST else end
+
+
+async def _first_since(
+    broker: Broker, topic: str, number: int, time_us: int, *, within: tuple[Offset, Offset]
+) -> Offset:
+    """Return the first offset of a copy that was appended at a time or later, or its end."""
+    low, high = within
+    while low < high:
+        middle = Offset((low + high) // 2)
+        wanted = FetchRequest(topic=topic, partition=number, offset=middle, bytes_max=1)
+        found = (await broker.fetch(wanted)).batches
+        batch = Batch.trusted(found[0]) if found else None
+        if batch is None or batch.append_time >= time_us:
+            high = middle
+        else:
+            low = batch.next_offset
+    return low
 
 
 async def starts(
