@@ -65,6 +65,9 @@ class _Row:
         topic = self._topics[first.source >> PARTITION_BITS]
         self._heads_of[topic.number] -= 1
         await self._advance(topic.sources[first.source & PARTITION_MASK])
+        if topic.behind_us is not None:
+            # Else a client that resumes after it misses what clocks say was earlier.
+            first = first._replace(shown_us=min(first.shown_us, topic.behind_us - 1))
         await self._go_on(topic)
         return first
 
@@ -104,11 +107,12 @@ class _Row:
 def before(one: Sent, following: Sent) -> Sent:
     """Return a message as it is told in front of another one.
 
-    Two partitions of a topic may append in the same microsecond. Then the first of the two is told
-    as of one earlier, as inside a batch: a client that resumes after it gets the second.
+    Two partitions of a topic may append in the same microsecond, or the second one earlier, where
+    a fence is between them. Then the first of the two is told as of one earlier than the second, as
+    inside a batch: a client that resumes after it gets the second.
     """
-    if following.time_us == one.time_us and following.topic == one.topic:
-        return one._replace(shown_us=min(one.shown_us, one.time_us - 1))
+    if following.appended_us <= one.appended_us and following.topic == one.topic:
+        return one._replace(shown_us=min(one.shown_us, following.appended_us - 1))
     return one
 
 

@@ -7,12 +7,15 @@ whatever the clocks said.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from angarium.api import Start, StartAt
+from angarium.api import FetchRequest, Start, StartAt
 from angarium.api.fences import Gates, bound_of
 from angarium.api.stored_records import readable, records_of
+from angarium.batch import Batch
 from angarium.doors.feeds.positions import found_start
+from angarium.errors import OffsetOutOfRange
 from angarium.ids import Offset
 
 if TYPE_CHECKING:
@@ -33,13 +36,16 @@ class Sent(NamedTuple):
     """A message of the profile. They sort by time, and in one partition by offset."""
 
     time_us: int
+    """When it was appended; later, behind a fence that clocks contradict."""
+    appended_us: int
     source: int
     """Which partition of the subscription, so that two messages never compare by their bodies."""
     offset: int
     shown_us: int
     """The timestamp that the client is told: the last one of a batch tells the batch's time, those
     before it a microsecond less. A client that resumes after one of these gets the whole batch
-    again, so a subscription that broke off in the middle of a batch misses nothing."""
+    again, so a subscription that broke off in the middle of a batch misses nothing. Nor does one
+    that broke off before a fence: it tells no time that something behind it does not come after."""
     id: str
     topic: str
     body: bytes
@@ -55,6 +61,8 @@ class Followed:
         """Which topic of the subscription."""
         self.sources: dict[int, Source] = {}
         """By the partition's number."""
+        self.behind_us: int | None = None
+        """When the first of the messages was appended that wait behind the next fences."""
         self._publishing = publishing
         self._gates = Gates()
         self._opened = 0
@@ -105,14 +113,34 @@ class Followed:
         self._gates.look(self.info, {at: one.next for at, one in self.sources.items()})
         self.go_on_to(self.layout)
         bounds: dict[int, int] = {}
+        behind: list[int] = []
         for at, source in self.sources.items():
+            fence = bound_of(self.info, at, self.layout) if self.info.layouts else None
+            if fence is not None:
+                behind += await self._times_behind(broker, source, fence)
             if self._gates.is_open(self.info, at):
                 end = await found_start(broker, self.topic, at, Start(StartAt.LATEST))
-                fence = bound_of(self.info, at, self.layout) if self.info.layouts else None
                 # The end that its leader tells, whatever this node knows of it: what was published
                 # before belongs into the row. A fence nobody has told of stops the fetch itself.
                 bounds[source.number] = end if fence is None else min(end, fence)
+        self.behind_us = min(behind, default=None)
         return bounds
+
+    async def _times_behind(self, broker: Broker, source: Source, fence: int) -> list[int]:
+        """Return when the first message behind a fence was appended, if one is known to be there.
+
+        In a partition times only grow, so this is the earliest of all that come from it.
+        """
+        first = Offset(max(source.next, fence))
+        if first >= (self.info.partitions[source.partition].end_offset or 0):
+            return []
+        wanted = FetchRequest(
+            topic=self.topic, partition=source.partition, offset=first, bytes_max=1
+        )
+        with suppress(OffsetOutOfRange):  # trimmed away, or not here yet
+            found = (await broker.fetch(wanted)).batches
+            return [Batch.trusted(one).append_time for one in found[:1]]
+        return []
 
 
 class Source:
@@ -153,6 +181,7 @@ class Source:
                 time_us = record.append_time
                 yield Sent(
                     time_us=self.of.lifted(time_us),
+                    appended_us=time_us,
                     source=number,
                     offset=record.offset,
                     shown_us=time_us if count == len(found) else time_us - 1,

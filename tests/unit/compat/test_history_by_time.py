@@ -167,15 +167,43 @@ def test_history_goes_through_the_fences_of_a_topic_in_one_row() -> None:
 
     row = asyncio.run(story())
     told = [one.body for one in row]
-    assert told == [b"1", b"x", b"2", b"y", b"behind", b"behind, too", b"z"]
+    assert told == [b"1", b"x", b"2", b"y", b"behind, too", b"behind", b"z"]
     assert [one.time_us for one in row] == sorted(one.time_us for one in row)
 
 
+def test_resuming_before_or_behind_a_fence_misses_none_whatever_the_clocks_say() -> None:
+    async def story() -> None:
+        broker = Grown()
+        await broker.create_topic("a", partitions=2, config=TopicConfig())
+        for number in range(4):
+            await published(broker, "a", 0, b"%d" % number)
+        # Each partition has a clock of its own, and that of the new one is behind.
+        for number in range(4, 7):
+            await published(broker, "a", 1, b"%d" % number)
+        publishing = GeoPublishing(broker)
+
+        async def after(time_us: int) -> list[Sent]:
+            feed = await begun(broker, publishing, {"a": time_us})
+            return [one async for one in history(broker, list(feed._topics.values()))]
+
+        whole = await after(0)
+        assert {one.body for one in whole[:2]} == {b"0", b"1"}
+        assert len(whole) == 7
+        for at, one in enumerate(whole):
+            rest = {that.body for that in await after(one.shown_us)}
+            assert {that.body for that in whole[at + 1 :]} <= rest
+        assert await after(whole[-1].shown_us) == []
+
+    asyncio.run(story())
+
+
 def test_two_partitions_that_append_in_the_same_microsecond_are_told_apart() -> None:
-    one = Sent(10, 0, 5, 10, "x", "a", b"")
-    assert before(one, Sent(10, 1, 7, 10, "y", "a", b"")).shown_us == 9
-    assert before(one, Sent(11, 1, 7, 11, "y", "a", b"")).shown_us == 10
-    assert before(one, Sent(10, 1, 7, 10, "y", "b", b"")).shown_us == 10
+    one = Sent(10, 10, 0, 5, 10, "x", "a", b"")
+    assert before(one, Sent(10, 10, 1, 7, 10, "y", "a", b"")).shown_us == 9
+    assert before(one, Sent(11, 11, 1, 7, 11, "y", "a", b"")).shown_us == 10
+    assert before(one, Sent(10, 10, 1, 7, 10, "y", "b", b"")).shown_us == 10
+    # Behind a fence, where the clock is behind as well.
+    assert before(one, Sent(11, 7, 1, 7, 7, "y", "a", b"")).shown_us == 6
 
 
 def test_a_subscription_names_topics() -> None:
