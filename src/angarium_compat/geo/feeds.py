@@ -39,7 +39,9 @@ WINDOW_S: Final = 0.01
 this at the most."""
 
 CAUGHT_UP_S: Final = 0.05
-"""A row of history that took no longer than this leaves little behind it: the rest comes live."""
+"""A row of history that took no longer than this leaves little behind it: the rest comes live. So
+does what comes after a row without a message, for to find the ends of many topics alone takes
+longer."""
 
 TOPICS_MAX: Final = 1_000
 """Topics in one subscription. More are refused."""
@@ -88,10 +90,12 @@ class Feed:
         """Yield everything after the times that were seen, and then what comes, without end."""
         while True:
             began = time.monotonic()
+            is_empty = True
             async with aclosing(history(self._broker, list(self._topics.values()))) as row:
                 async for one in row:
+                    is_empty = False
                     yield one
-            if time.monotonic() - began < CAUGHT_UP_S:
+            if is_empty or time.monotonic() - began < CAUGHT_UP_S:
                 break
         try:
             await self._whole.want(

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
-from tests.unit.doors.grpc.memory_broker import MemoryBroker
+from tests.unit.doors.grpc.memory_broker import MemoryBroker, MemorySubscription
 
 from angarium.api import FetchRequest, FetchResult, PublishRequest, TopicConfig, TopicInfo
 from angarium.batch import encode
 from angarium.errors import InvalidArgument, LayoutChanged
 from angarium.ids import Offset, TopicId
+from angarium_compat.geo import feeds
 from angarium_compat.geo import history as page
 from angarium_compat.geo.feeds import begun
 from angarium_compat.geo.history import before, history
 from angarium_compat.geo.message_ids import MessageIds
 from angarium_compat.geo.publishing import GeoPublishing
 from angarium_compat.geo.sources import Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from angarium.api import Interest
 
 
 async def published(broker: MemoryBroker, topic: str, partition: int, *values: bytes) -> None:
@@ -193,6 +201,40 @@ def test_resuming_before_or_behind_a_fence_misses_none_whatever_the_clocks_say()
             rest = {that.body for that in await after(one.shown_us)}
             assert {that.body for that in whole[at + 1 :]} <= rest
         assert await after(whole[-1].shown_us) == []
+
+    asyncio.run(story())
+
+
+class Counted(MemoryBroker):
+    """Is not to be looked at too often; has a message for who subscribes."""
+
+    looks = 0
+
+    async def describe_topic(self, topic: str) -> TopicInfo:
+        self.looks += 1
+        assert self.looks < 50, "it looks for ever"
+        return await super().describe_topic(topic)
+
+    async def subscribe(self, interests: Sequence[Interest]) -> MemorySubscription:
+        subscription = await super().subscribe(interests)
+        await published(self, "a", 0, b"live")
+        return subscription
+
+
+def test_many_topics_without_news_are_not_looked_at_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To find the ends of a thousand takes longer than a row that leaves little behind it may."""
+    monkeypatch.setattr(feeds, "CAUGHT_UP_S", -1.0)
+
+    async def story() -> None:
+        broker = Counted()
+        await three_topics(broker)
+        feed = await begun(broker, GeoPublishing(broker), {"a": 0, "b": 0, "c": 0})
+        async with aclosing(feed.messages()) as row:
+            for _ in range(80):
+                await anext(row)
+            assert (await anext(row)).body == b"live"
 
     asyncio.run(story())
 
