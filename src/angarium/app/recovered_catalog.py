@@ -261,7 +261,8 @@ async def _asked(looked: Looked, tls: Dialling | None) -> Looked:
             answers = f"node {greeting.node} of the cluster {greeting.cluster or 'nobody knows'}"
             if greeting.cluster == looked.cluster:
                 alive.append(one)
-        elif greeting is not None and not isinstance(greeting, Unreachable):
+        elif greeting is not None and type(greeting) is not Unreachable:
+            # Its kinds come from somebody: who does not believe this node's certificate is there.
             answers = f"{SOMEBODY}: {greeting}"
         others.append(
             OtherNode(node=one.node, address=one.address, votes=one.votes, answers=answers)

@@ -18,6 +18,7 @@ from angarium.errors import (
 
 __all__ = [
     "CertificateRefused",
+    "ClosedAfterHandshake",
     "ClusterSucceeded",
     "ConnectionLost",
     "DeadlineExceeded",
@@ -73,6 +74,10 @@ class CertificateRefused(HandshakeRefused):
     """One side does not believe the other's certificate, or asks for one and gets none."""
 
     code = "CERTIFICATE_REFUSED"
+
+
+class ClosedAfterHandshake(Unreachable):
+    """Somebody spoke TLS and left without a word: a refusal, or a process that ends."""
 
 
 class VersionMismatch(HandshakeRefused):

@@ -5,7 +5,13 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from angarium.wire.errors import CertificateRefused, HandshakeRefused, TlsMismatch, Unreachable
+from angarium.wire.errors import (
+    CertificateRefused,
+    ClosedAfterHandshake,
+    HandshakeRefused,
+    TlsMismatch,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     from angarium.wire.errors import WireError
@@ -41,9 +47,9 @@ def speaks_tls(where: str) -> TlsMismatch:
     )
 
 
-def closed_after_handshake(where: str) -> Unreachable:
+def closed_after_handshake(where: str) -> ClosedAfterHandshake:
     """Return what it may mean that a connection ended between TLS and the first word."""
-    return Unreachable(
+    return ClosedAfterHandshake(
         f"{where} closed the connection right after the TLS handshake: it may not believe our"
         " certificate (tls.cert), or be on its way down"
     )
