@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.api import Start, StartAt
 from angarium.api.fences import bound_of, gates_open
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, NotFound
 from angarium.spark.allotment import allotted, allotted_bytes
 from angarium.spark.answering import PATIENCE_S, Answering, NobodyAnswers
 from angarium.spark.locating import Chosen, by_topic, chosen, located
@@ -150,6 +150,9 @@ class StreamPlan:
             return
         try:
             self._cluster.report(group, offsets)
+        except NotFound:
+            # A topic was deleted, which `newest` meets; the others have been told.
+            self._reported = told
         except AngariumError as error:
             if not error.retriable:
                 raise

@@ -119,6 +119,8 @@ class TableOfTopics:
     def report(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         if self.refusal is not None:
             raise self.refusal
+        if gone := {topic for topic, _ in offsets} - self.logs.keys():
+            raise NotFound(f"there is no topic {min(gone)}")
         if self.silent & offsets.keys():
             raise NotLeader
         self.reports.append(dict(offsets))

@@ -253,3 +253,18 @@ def test_a_broker_that_cannot_be_told_is_told_later_and_a_wrong_group_fails_the_
     table.refusal = PreconditionFailed("g is a queue")
     with pytest.raises(PreconditionFailed):
         plan.report(plan.end(plan.initial(), EVERYTHING))
+
+
+def test_a_group_is_no_reason_to_fail_where_a_topic_was_deleted_and_that_is_allowed() -> None:
+    """Each start reported the same place again, so the query could not be started any more."""
+    table = TableOfTopics(orders=1, refunds=1)
+    for name in ("orders", "refunds"):
+        table.logs[name][0].append(10)
+    plan = planned(table, subscribe="orders,refunds", groupId="g", failOnDataLoss="false")
+    first = plan.end(plan.initial(), EVERYTHING)
+    table.delete("refunds")
+    plan.report(first)
+    table.logs["orders"][0].append(5)
+    second = plan.end(first, EVERYTHING)
+    plan.report(second)
+    assert table.groups["g"] == {("orders", 0): 15}
