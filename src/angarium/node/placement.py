@@ -377,6 +377,7 @@ class Placement:
             # Witnesses may have forgotten more than was settled by then.
             settled_index=max(replica.settled_index, replica.raft.forgotten_index),
             match=replica.raft.match,
+            is_here=lambda one: one == replica.id or self._node.is_here(replica.group, one),
         )
         if change is None:
             return bool(state.voters_outgoing)

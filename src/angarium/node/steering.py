@@ -172,6 +172,7 @@ def next_change(
     learners: Collection[ReplicaId],
     settled_index: Index,
     match: Callable[[ReplicaId], Index | None],
+    is_here: Callable[[ReplicaId], bool],
 ) -> ConfChange | None:
     """Return what to propose next so that `voters` vote and `learners` listen, or None.
 
@@ -191,14 +192,30 @@ def next_change(
     demoted = [one for one in state.voters if one in learners]
     leaving = [one for one in sorted(present) if one not in voters and one not in learners]
     voting = {*promoted, *(one for one in state.voters if one in voters)}
-    # Every present voter is needed until the newcomers have caught up; but a full replica does not
-    # wait for a witness, which may have to wait for it to go.
-    lacking = {is_witness(one) for one in set(voters) - voting}
-    demoted = [one for one in demoted if is_witness(one) not in lacking]
-    leaving = [one for one in leaving if one in state.learners or is_witness(one) not in lacking]
+    missing = set(voters) - voting
+    is_copied = all(
+        is_here(one) and has_caught_up(match(one), settled_index) for one in _full(state.voters)
+    )
+
+    def may_go(one: ReplicaId) -> bool:
+        """Every present voter is needed until the newcomers have caught up, but for two."""
+        if not is_witness(one):
+            # A full replica does not wait for a witness, which may have to wait for it to go.
+            return not _full(missing)
+        # A witness makes room where its own node is to have records: a node is one of the two at a
+        # time. Without it all others have to be there, or nobody could commit.
+        is_in_the_way = node_of(one) in map(node_of, _full(missing))
+        return not missing or (is_in_the_way and is_copied)
+
+    demoted = [one for one in demoted if may_go(one)]
+    leaving = [one for one in leaving if one in state.learners or may_go(one)]
     changes = (
         *(Change(ChangeKind.ADD_VOTER, one) for one in promoted),
         *(Change(ChangeKind.ADD_LEARNER, one) for one in demoted),
         *(Change(ChangeKind.REMOVE, one) for one in leaving),
     )
     return ConfChange(changes) if changes else None
+
+
+def _full(replicas: Iterable[ReplicaId]) -> list[ReplicaId]:
+    return [one for one in replicas if not is_witness(one)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from angarium.ids import Incarnation, Index, NodeId, ReplicaId
+from angarium.ids import Incarnation, Index, NodeId, ReplicaId, replica_id, witness_id
 from angarium.machine.catalog import Labels
 from angarium.machine.catalog.values import Node
 from angarium.node.steering import electors, next_change
@@ -18,6 +18,7 @@ def step(
     voters: set[ReplicaId],
     learners: frozenset[ReplicaId] = frozenset(),
     match: dict[ReplicaId, int] | None = None,
+    away: ReplicaId | None = None,
 ) -> ConfChange | None:
     matches = match or {}
     return next_change(
@@ -26,6 +27,7 @@ def step(
         learners=learners,
         settled_index=Index(990),
         match=lambda replica: Index(matches[replica]) if replica in matches else None,
+        is_here=lambda replica: replica != away,
     )
 
 
@@ -67,6 +69,38 @@ def test_a_voter_that_should_only_listen_is_demoted() -> None:
 def test_a_joint_change_under_way_is_left_alone() -> None:
     state = ConfState(voters=(A, B, D), voters_outgoing=(A, B, C), auto_leave=True)
     assert step(state, voters={A, B, C}) is None
+
+
+def test_a_witness_makes_room_where_its_node_is_to_have_records() -> None:
+    """Two nodes change places: neither could begin as long as it has a vote of the other kind."""
+    one, two, three = (replica_id(NodeId(it), Incarnation(1)) for it in (1, 2, 3))
+    before, after = witness_id(three), witness_id(two)
+    wanted = {one, three, after}
+    state = ConfState(voters=(one, two, before), learners=(three, after))
+    # Without it both of the others are needed.
+    assert step(state, voters=wanted, match={one: 990, two: 10}) is None
+    there = {one: 990, two: 990}
+    assert step(state, voters=wanted, match=there, away=two) is None
+    change = step(state, voters=wanted, match=there)
+    assert change == ConfChange((Change(ChangeKind.REMOVE, before),))
+    state = ConfState(voters=(one, two), learners=(three, after))
+    assert step(state, voters=wanted, match=there) is None
+    assert step(state, voters=wanted, match=there | {three: 990}) == ConfChange(
+        (Change(ChangeKind.ADD_VOTER, three), Change(ChangeKind.REMOVE, two)),
+    )
+
+
+def test_a_witness_stays_until_the_full_replica_has_caught_up_that_stands_in_for_it() -> None:
+    """One of two full replicas is away: without the witness nothing could be committed."""
+    one, two, three, four = (replica_id(NodeId(it), Incarnation(1)) for it in (1, 2, 3, 4))
+    state = ConfState(voters=(one, two, witness_id(three)), learners=(four,))
+    match = {one: 990, two: 10, four: 10}
+    assert step(state, voters={one, two, four}, match=match) is None
+    assert step(state, voters={one, four}, match=match) is None
+    change = step(state, voters={one, four}, match=match | {four: 990})
+    assert change is not None
+    assert {it.kind for it in change.changes} == {ChangeKind.ADD_VOTER, ChangeKind.REMOVE}
+    assert len(change.changes) == 3
 
 
 def member(number: int, host: str = "", *, draining: bool = False) -> Node:

@@ -240,6 +240,7 @@ class Operator:
             learners=learners,
             settled_index=max(leader.settled_index, leader.raft.forgotten_index),
             match=leader.raft.match,
+            is_here=partial(self._is_here, group),
         )
         if change is None:
             return
