@@ -36,6 +36,9 @@ class About(NamedTuple):
     """Bounds of a number. None: it is none."""
     none: str = "no limit"
     """What None stands for, if it may be that."""
+    level: int = 1
+    """The feature level that brought it. A node of an older release reads over it without a word,
+    so clients do not send it there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,18 @@ def settings_of(config: type[msgspec.Struct]) -> tuple[Setting, ...]:
     """Return the settings of a config, in the order of its fields."""
     hints = get_type_hints(config, include_extras=True)
     return tuple(_setting(one, hints[one.name]) for one in msgspec.structs.fields(config))
+
+
+def level_of(config: msgspec.Struct) -> int:
+    """Return the feature level that brought what a config says, other than defaults."""
+    return max(
+        (
+            one.about.level
+            for one in settings_of(type(config))
+            if one.word(getattr(config, one.name)) != one.default
+        ),
+        default=1,
+    )
 
 
 def check(config: msgspec.Struct) -> None:

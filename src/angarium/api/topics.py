@@ -26,6 +26,10 @@ SIZE_LARGEST: Final = (1 << 63) - 1
 REPLICATION_LARGEST: Final = 7
 """Copies of a partition. More would slow every commit down and save nobody."""
 
+REGIONS_LEVEL: Final = 6
+WITNESS_LEVEL: Final = 7
+"""The feature levels that brought what topics say about regions, and their witnesses."""
+
 
 class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What can be chosen about a topic."""
@@ -83,34 +87,54 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     placement: Annotated[
         Literal["spread", "homed"],
-        About("Spread: replicas over regions. Homed: each partition lives in one of `regions`."),
+        About(
+            "Spread: replicas over regions. Homed: each partition lives in one of `regions`.",
+            level=REGIONS_LEVEL,
+        ),
     ] = "spread"
     regions: Annotated[
         tuple[str, ...],
         About(
-            "Homed: regions that have partitions of their own. Spread: where to lead, best first."
+            "Homed: regions that have partitions of their own. Spread: where to lead, best first.",
+            level=REGIONS_LEVEL,
         ),
     ] = ()
     """Homed: partition i lives in the region i, counted round and round."""
     readers: Annotated[
         tuple[str, ...],
-        About("Regions that get a copy of each partition to read from, without a vote. *: all."),
+        About(
+            "Regions that get a copy of each partition to read from, without a vote. *: all.",
+            level=REGIONS_LEVEL,
+        ),
     ] = ()
     key_order: Annotated[
         Literal["region", "global"],
-        About("Homed: whether records of a key are in order per region, or in the whole cluster."),
+        About(
+            "Homed: whether records of a key are in order per region, or in the whole cluster.",
+            level=REGIONS_LEVEL,
+        ),
     ] = "region"
     home_lost: Annotated[
         Literal["next", "refuse"],
-        About("Homed: publish to the next region when the nearest has no leader, or refuse."),
+        About(
+            "Homed: publish to the next region when the nearest has no leader, or refuse.",
+            level=REGIONS_LEVEL,
+        ),
     ] = "next"
     leaders_follow: Annotated[
-        bool, About("Spread: let leaders go to the region from which most publishes come.")
+        bool,
+        About(
+            "Spread: let leaders go to the region from which most publishes come.",
+            level=REGIONS_LEVEL,
+        ),
     ] = False
     """Until there are enough of them, `regions` says where to lead."""
     witness: Annotated[
         tuple[str, ...],
-        About("Regions, for nothing else, one of which has a replica that only votes."),
+        About(
+            "Regions, for nothing else, one of which has a replica that only votes.",
+            level=WITNESS_LEVEL,
+        ),
     ] = ()
     """It breaks the tie of 2, 4 or 6 others, so that either of two regions may be lost."""
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from angarium.api import Producer, TopicConfig, TopicInfo
+from angarium.api.settings import level_of
 from angarium.errors import NotFound
 from angarium.wire.operations import (
     AlterTopicHeader,
@@ -124,7 +125,13 @@ class Administration(ABC):
         *,
         may_repeat: bool = False,
     ) -> TopicInfo:
-        frame = await self._reach.calls.ask(operation, header, may_repeat=may_repeat, is_slow=True)
+        frame = await self._reach.calls.ask(
+            operation,
+            header,
+            may_repeat=may_repeat,
+            is_slow=True,
+            level=1 if header.config is None else level_of(header.config),
+        )
         info = frame.read_large(TopicInfo)
         await self._reach.metadata.learn(info)
         return info

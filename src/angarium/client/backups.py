@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from angarium.api import FetchResult, TopicInfo
 from angarium.api.backups import AccountsRestored, KeptAccounts, KeptPositions, Restored
 from angarium.api.reading import FETCH_BYTES_MAX
+from angarium.api.settings import level_of
 from angarium.batch import split
 from angarium.client.transactions.stages import PASSING_LIMITS
 from angarium.wire import packed
@@ -56,7 +57,8 @@ class BackupAdministration(ABC):
     async def restore_topic(self, name: str, *, partitions: int, config: TopicConfig) -> TopicInfo:
         """Make a topic, also one for dead letters; `AlreadyExists`."""
         header = backups.RestoreTopicHeader(name, partitions, config)
-        frame = await self._reach.calls.ask(Operation.RESTORE_TOPIC, header)
+        level = level_of(config)
+        frame = await self._reach.calls.ask(Operation.RESTORE_TOPIC, header, level=level)
         info = frame.read_large(TopicInfo)
         await self._reach.metadata.learn(info)
         return info

@@ -9,7 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from angarium.errors import AngariumError, NotLeader, QuotaExceeded, retry_after_of
+from angarium.errors import (
+    AngariumError,
+    NotLeader,
+    PreconditionFailed,
+    QuotaExceeded,
+    retry_after_of,
+)
 from angarium.retrying import Tries, is_worth_repeating
 from angarium.wire import DeadlineExceeded
 
@@ -45,13 +51,15 @@ class Calls:
         wait_s: float = 0.0,
         timeout_s: float | None = None,
         passing: Collection[str] = (),
+        level: int = 1,
     ) -> Frame:
         """Return the answer of the partition's leader, or without a partition of any node.
 
         What `is_read` is asked of the nearest node instead, which forwards what it does not have.
         What `is_slow` may take all the time there is, and is repeated only if its node is lost.
         `wait_s` is how long the node itself was asked to wait. Limits in `passing` are waited out.
-        Raises the last error when the time is up.
+        A node of a release that does not know feature level `level` is not asked:
+        `PreconditionFailed`. Raises the last error when the time is up.
         """
         loop = asyncio.get_running_loop()
         time_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
@@ -66,6 +74,7 @@ class Calls:
             try:
                 async with asyncio.timeout(left_s):
                     connection = await self._way(partition, is_read=is_read)
+                _check_knows(connection, level)
                 patience_s = deadline - loop.time()
                 if may_repeat and not is_slow:
                     # Losing patience early pays where another attempt follows, and only there.
@@ -110,3 +119,14 @@ class Calls:
         if partition is not None:
             hint = getattr(error, "leader", None) if isinstance(error, NotLeader) else None
             self._routes.learn_leader(*partition, hint)
+
+
+def _check_knows(connection: Connection, level: int) -> None:
+    """Refuse what a node of an older release would read over, and do the rest without a word."""
+    node = connection.peer.hello
+    if node.level < level:
+        raise PreconditionFailed(
+            f"some of these settings need feature level {level}, node {node.node} (angarium "
+            f"{node.software}) knows only {node.level}: upgrade every node, then `angarium cluster "
+            "raise-level`"
+        )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import NewerRelease, PreconditionFailed
 from angarium.log import level_mark
-from angarium.node.release import FEATURE
 
 if TYPE_CHECKING:
     from angarium.log.disk import Disk
@@ -67,7 +66,7 @@ class Levels:
 
     def check_peer(self, hello: Hello) -> None:
         """Raise `NewerRelease` for a node whose release does not know the level in force."""
-        known = hello.features.get(FEATURE, level_mark.FIRST_LEVEL)
+        known = hello.level
         if known < self._marked:
             raise NewerRelease(
                 f"the cluster works at feature level {self._marked}, node {hello.node} (angarium "

@@ -15,7 +15,7 @@ import angarium
 from angarium.machine.catalog import BALANCE_LEVEL, RECOVERY_LEVEL
 from angarium.machine.catalog.regions import REGIONS_LEVEL as PLACED_BY_REGIONS_LEVEL
 from angarium.machine.catalog.regions import WITNESS_LEVEL as PLACED_WITNESS_LEVEL
-from angarium.wire.handshake import WIRE_VERSION_MAX, WIRE_VERSION_MIN
+from angarium.wire.handshake import LEVEL_FEATURE, WIRE_VERSION_MAX, WIRE_VERSION_MIN
 
 if TYPE_CHECKING:
     from angarium.wire import Hello
@@ -52,9 +52,6 @@ RECOVER_LEVEL: Final = RECOVERY_LEVEL
 WITNESS_LEVEL: Final = PLACED_WITNESS_LEVEL
 """From here on partitions may have a witness: a vote, and the end of the log, without records."""
 
-FEATURE: Final = "machine"
-"""Under this name a node tells its highest level in the handshake."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
@@ -77,5 +74,5 @@ class Release:
             software=self.software,
             version_min=self.wire_min,
             version_max=self.wire_max,
-            features={**hello.features, FEATURE: self.level_max},
+            features={**hello.features, LEVEL_FEATURE: self.level_max},
         )

@@ -92,6 +92,7 @@ class BackupCalls:
         """Make a topic, also one for dead letters."""
         self._check(name)
         settings = self._topics.settings(config)
+        self._topics.check_level(settings)
         await self._node.catalog.submit(
             TopicCreate(name=name, partitions=partitions, settings=settings, internal=True)
         )

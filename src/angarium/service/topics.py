@@ -113,7 +113,7 @@ class Topics:
 
         def wish() -> TopicCreate:
             settings = self.settings(config)
-            self._check_level(settings)
+            self.check_level(settings)
             return TopicCreate(name=name, partitions=partitions, settings=settings)
 
         try:
@@ -136,7 +136,7 @@ class Topics:
         if partitions is not None and name == HOMES_TOPIC:
             raise InvalidArgument(f"{name} cannot get more partitions: they locate transactions")
         settings = None if config is None else self.settings(config)
-        self._check_level(settings)
+        self.check_level(settings)
         # Who adds partitions twice need not know that the first time is still being carried out.
         await self._until_in_force(name)
         await self._node.catalog.submit(
@@ -226,7 +226,8 @@ class Topics:
         columns = {**kept(config), "replication": replication, "cleanup": cleanup}
         return TopicSettings(**columns)
 
-    def _check_level(self, settings: TopicSettings | None) -> None:
+    def check_level(self, settings: TopicSettings | None) -> None:
+        """Raise `PreconditionFailed` for settings that nodes of an older release do not know."""
         if settings is None or not uses_regions(settings):
             return
         level = self._node.catalog.level

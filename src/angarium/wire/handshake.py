@@ -41,6 +41,11 @@ MAGIC: Final = int.from_bytes(b"ANGARIUM", "little")
 AUTH_BYTES_MAX: Final = 16 * 1024
 """Longer credentials are refused as a malformed handshake."""
 
+LEVEL_FEATURE: Final = "machine"
+"""Under this name a node tells the highest feature level that it knows."""
+LEVEL_UNTOLD: Final = 1
+"""What counts for whoever does not tell one."""
+
 PREDECESSORS_MAX: Final = 64
 """Ids of predecessors in a greeting; a longer list is refused as malformed."""
 
@@ -96,6 +101,11 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     header_bytes_max: _FrameBytes = FRAME_BYTES_LEAST
     stream_window_bytes: _Window = 1
     """What its sender takes; the receiver keeps to it."""
+
+    @property
+    def level(self) -> int:
+        """The highest feature level that its sender knows."""
+        return self.features.get(LEVEL_FEATURE, LEVEL_UNTOLD)
 
     def successor_of(self, cluster: str) -> str | None:
         """Return by what nodes of a cluster that this one was follow; None if it never was it."""

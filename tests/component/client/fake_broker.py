@@ -42,7 +42,9 @@ from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
 from angarium.node.timekeeping import wall_clock
 from angarium.service.admission import check_writable
+from angarium.node.release import LEVEL_MAX
 from angarium.wire import Handlers, Hello, Role, Server, roomy
+from angarium.wire.handshake import LEVEL_FEATURE
 from angarium.wire.operations import (
     AlterTopicHeader,
     CreateTopicHeader,
@@ -106,7 +108,12 @@ class Node:
         self.server = await Server.listen(
             host=LOCALHOST,
             port=self.port,
-            greeting=lambda: Hello(role=Role.PEER, cluster="fake", node=self.id),
+            greeting=lambda: Hello(
+                role=Role.PEER,
+                cluster="fake",
+                node=self.id,
+                features={LEVEL_FEATURE: self.cluster.level},
+            ),
             welcome=lambda _: handlers,
         )
         self.port = self.server.port
@@ -279,6 +286,8 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.plans: dict[int, deque[Fault | None]] = {}
         self.forwards = True
+        self.level = LEVEL_MAX
+        """The highest feature level that its nodes know."""
         self.regions: dict[int, str] = {}
         """Where nodes are, by their numbers."""
         self.distances_s: dict[int, float] = {}

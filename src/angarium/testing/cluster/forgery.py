@@ -8,10 +8,10 @@ from angarium.ids import CATALOG_GROUP, Index, Term, replica_id
 from angarium.log import folder_identity
 from angarium.log.os_disk import OsDisk
 from angarium.node.joining import cluster_name
-from angarium.node.release import FEATURE
 from angarium.raft.messages import Message, MessageKind
 from angarium.testing.reserved_port import HOST
 from angarium.wire import Hello, Role, dial
+from angarium.wire.handshake import LEVEL_FEATURE
 from angarium.wire.operations import Operation
 from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 
@@ -40,7 +40,7 @@ def who_is(node: NodeProcess) -> FolderIdentity:
 
 async def greet(there: NodeProcess, **said: object) -> Connection:
     """Connect to a node as a peer that says this of itself; raises how it is refused."""
-    hello = Hello(role=Role.PEER, features={FEATURE: 99}, **said)  # type: ignore[arg-type]
+    hello = Hello(role=Role.PEER, features={LEVEL_FEATURE: 99}, **said)  # type: ignore[arg-type]
     return await dial(host=HOST, port=there.port.number, hello=hello)
 
 
