@@ -40,9 +40,9 @@ from angarium.errors import (
 from angarium.ids import Epoch, Index, Micros, NodeId, Offset, ProducerId, Term, TopicId
 from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
+from angarium.node.release import LEVEL_MAX
 from angarium.node.timekeeping import wall_clock
 from angarium.service.admission import check_writable
-from angarium.node.release import LEVEL_MAX
 from angarium.wire import Handlers, Hello, Role, Server, roomy
 from angarium.wire.handshake import LEVEL_FEATURE
 from angarium.wire.operations import (

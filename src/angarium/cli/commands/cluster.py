@@ -11,6 +11,7 @@ import msgspec
 from angarium.addresses import Address
 from angarium.cli.complaints import Refusal
 from angarium.cli.dashboard import Dashboard
+from angarium.cli.draining import stuck as why_stuck
 from angarium.cli.grammar.quantities import NO_LIMIT
 from angarium.cli.output import print_json, print_table
 from angarium.cli.overview import Overview, Seen, overview
@@ -179,26 +180,7 @@ def raise_level(options: Namespace) -> int:
 
 async def _stuck(client: Client, node: NodeId) -> str:
     """Return why some of a draining node's replicas have nowhere to go; empty if all have."""
-    nodes = (await client.cluster_status()).nodes
-    hosts = {one.host or f"node {one.id}": one.region for one in nodes if not one.draining}
-    for topic in await client.list_topics():
-        for one in topic.partitions:
-            if node == one.witness:
-                return (
-                    f"{topic.name}/{one.number} has its witness there: it goes to another host in "
-                    f"{' or '.join(topic.config.witness)} if there is one, or alter the topic"
-                )
-            if node not in one.replicas:
-                continue
-            needed, there = len(one.replicas), [*hosts.values()].count(one.home)
-            if needed > len(hosts):
-                return f"{topic.name} needs {needed} hosts and {len(hosts)} are left"
-            if one.home and needed // 2 + 1 > there:
-                return (
-                    f"{topic.name}/{one.number} is homed in {one.home}: it needs"
-                    f" {needed // 2 + 1} hosts there and {there} are left"
-                )
-    return ""
+    return why_stuck(node, (await client.cluster_status()).nodes, await client.list_topics())
 
 
 async def _replicas_of(client: Client, node: NodeId) -> int:
