@@ -52,6 +52,7 @@ def topology(views: Sequence[View]) -> dict[str, Any]:
 def lines(document: Mapping[str, Any]) -> list[str]:
     """Return the document as people read it."""
     shown: list[str] = []
+    has_witness = any(one["witness"] for one in document["partitions"])
     for region in document["regions"]:
         shown.append(region["region"] or NO_REGION)
         rows = [
@@ -63,11 +64,16 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 one["leads"],
                 one["replicas"],
                 one["reads"],
+                *((one["witnesses"],) if has_witness else ()),
                 one["lag"],
             )
             for one in region["nodes"]
         ]
-        headings = ("  node", "state", "wire", "zone/host", "leads", "replicas", "reads", "lag")
+        headings = (
+            *("  node", "state", "wire", "zone/host", "leads", "replicas", "reads"),
+            *(("witnesses",) if has_witness else ()),
+            "lag",
+        )
         shown += [*table_lines(headings, rows), ""]
     between = _between(document)
     if between:
@@ -79,13 +85,16 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         one for one in document["partitions"] if one["home"] or one["readers"] or one["witness"]
     ]
     if homed:
-        has_witness = any(one["witness"] for one in homed)
         what = "a home, readers or a witness" if has_witness else "a home or readers"
-        shown += [f"partitions that have {what}", *_partition_lines(homed), ""]
+        shown += [
+            f"partitions that have {what}",
+            *_partition_lines(homed, has_witness=has_witness),
+            "",
+        ]
     return shown[:-1] if shown and not shown[-1] else shown
 
 
-def _partition_lines(partitions: Sequence[Mapping[str, Any]]) -> list[str]:
+def _partition_lines(partitions: Sequence[Mapping[str, Any]], *, has_witness: bool) -> list[str]:
     columns: dict[str, Callable[[Mapping[str, Any]], object]] = {
         "  partition": lambda one: f"  {one['topic']}/{one['partition']}",
         "home": lambda one: one["home"] or None,
@@ -95,7 +104,7 @@ def _partition_lines(partitions: Sequence[Mapping[str, Any]]) -> list[str]:
         "witness": lambda one: one["witness"],
         "lag": lambda one: max(one["lag"].values(), default=None),
     }
-    if not any(one["witness"] for one in partitions):
+    if not has_witness:
         del columns["witness"]
     rows = [[shows(one) for shows in columns.values()] for one in partitions]
     return table_lines(tuple(columns), rows)
@@ -146,6 +155,7 @@ def _node(
         "leads": sum(found["leader"] == one.id for found in partitions),
         "replicas": sum(one.id in found["replicas"] for found in partitions),
         "reads": sum(one.id in found["readers"] for found in partitions),
+        "witnesses": sum(one.id == found["witness"] for found in partitions),
         "lag": sum(lags) if one.id in by_node else None,
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from angarium.api import ClusterStatus, NodeInfo, PartitionInfo, TopicConfig, TopicInfo
 from angarium.cli.probe import View
 from angarium.cli.topology import lines, topology
@@ -66,6 +68,18 @@ def test_it_is_drawn_with_the_ways_between_regions() -> None:
     assert "round trips between regions" in drawn
     assert "80.0" in drawn
     assert "orders/0" in drawn
+
+
+def test_witnesses_are_counted_where_there_are_any() -> None:
+    said = [view(1, end=100), view(2, end=100)]
+    assert "witnesses" not in "\n".join(lines(topology(said))).lower()
+    (topic,) = said[0].topics
+    (one,) = topic.partitions
+    witnessed = replace(topic, partitions=(replace(one, witness=NodeId(3)),))
+    document = topology([View(said[0].status, (witnessed,)), said[1]])
+    _, (second, third) = (one["nodes"] for one in document["regions"])
+    assert (second["witnesses"], third["witnesses"], third["replicas"]) == (0, 1, 0)
+    assert "witnesses" in "\n".join(lines(document)).lower()
 
 
 def test_without_regions_there_is_nothing_between_them() -> None:

@@ -36,18 +36,18 @@ NO_NAMES: Final = "none"
 """How an empty list of names is written and shown."""
 
 
-def add_topic_settings(parser: argparse.ArgumentParser, *, without: tuple[str, ...] = ()) -> None:
-    """Add the flags for a topic's settings, but for some."""
+def add_topic_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for a topic's settings."""
     from angarium.api import TopicConfig  # noqa: PLC0415  (when it is needed)
 
-    _add(parser, TopicConfig, without)
+    _add(parser, TopicConfig)
 
 
 def add_group_settings(parser: argparse.ArgumentParser) -> None:
     """Add the flags for a group's settings."""
     from angarium.api import GroupConfig  # noqa: PLC0415  (when it is needed)
 
-    _add(parser, GroupConfig, ())
+    _add(parser, GroupConfig)
 
 
 def flag_of(name: str) -> str:
@@ -55,13 +55,12 @@ def flag_of(name: str) -> str:
     return "--" + name.removesuffix("_ms").replace("_", "-")
 
 
-def _add(parser: argparse.ArgumentParser, config: Any, without: tuple[str, ...]) -> None:
+def _add(parser: argparse.ArgumentParser, config: Any) -> None:
     from angarium.api.settings import settings_of  # noqa: PLC0415  (when it is needed)
 
     flags = parser.add_argument_group("settings")
     for one in settings_of(config):
-        if one.name not in without:
-            flags.add_argument(flag_of(one.name), dest=one.name, **_options(one))
+        flags.add_argument(flag_of(one.name), dest=one.name, **_options(one))
 
 
 def _options(one: Setting) -> dict[str, Any]:

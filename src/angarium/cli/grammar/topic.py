@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from angarium.cli.grammar.settings import add_topic_settings
@@ -38,7 +37,7 @@ def add(words: Words) -> None:
     alter = family.add("alter", "change a topic's settings", run="topic:alter")
     alter.add_argument("name", metavar="TOPIC")
     alter.add_argument("--partitions", type=positive, metavar="N", help="more than now")
-    alter.add_later(partial(add_topic_settings, without=("replication",)))
+    alter.add_later(add_topic_settings)
 
     delete = family.add("delete", "delete topics with everything in them", run="topic:delete")
     delete.add_argument("names", metavar="TOPIC", nargs="+")
