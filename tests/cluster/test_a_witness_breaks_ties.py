@@ -1,4 +1,7 @@
-"""Two data centres with a full replica each, and a third place that only breaks their ties."""
+"""Two data centres with a full replica each, and a third place that only breaks their ties.
+
+All three are far apart: what goes from one to another takes its time.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from angarium.client import Client
 from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.testing.cluster import Load, eventually
 from angarium.testing.cluster.waiting import now_micros
+from angarium.testing.cluster.wan import WanNetwork
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +30,8 @@ WAIT_S = 180.0
 BEHIND_MICROS = 1_500_000
 """For how long one of the two full replicas gets nothing."""
 
+ONE_WAY_S = 0.03
+REGIONS = ("eu", "us", "tie")
 WITNESSED = TopicConfig(regions=("eu", "us"), witness=("tie",))
 
 
@@ -43,8 +49,8 @@ def _files(folder: Path, groups: list[str]) -> list[Path]:
 
 def test_either_of_two_regions_may_be_lost(run: Run, cluster_of: ClusterOf) -> None:
     async def scenario() -> None:
-        async with cluster_of(3, regions=("eu", "us", "tie")) as cluster:
-            eu, us, tie = (_in(cluster, one) for one in ("eu", "us", "tie"))
+        async with cluster_of(3, network=WanNetwork(REGIONS, one_way_s=ONE_WAY_S)) as cluster:
+            eu, us, tie = (_in(cluster, one) for one in REGIONS)
             async with Client(cluster.nodes[eu].address) as client:
                 with pytest.raises(InvalidArgument, match="breaks the tie of an even number"):
                     await client.create_topic(
@@ -89,5 +95,30 @@ def test_either_of_two_regions_may_be_lost(run: Run, cluster_of: ClusterOf) -> N
             assert _files(folders[eu], groups)
             assert _files(folders[us], groups)
             assert _files(folders[tie], groups) == []
+
+    run(scenario())
+
+
+def test_a_witness_and_a_full_replica_change_places(run: Run, cluster_of: ClusterOf) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3, regions=REGIONS) as cluster:
+            eu, us, tie = (_in(cluster, one) for one in REGIONS)
+            await cluster.create_topic("orders", config=WITNESSED)
+            async with (
+                Load(cluster, topic="orders") as load,
+                Client(cluster.nodes[eu].address) as client,
+            ):
+                elsewhere = TopicConfig(regions=("eu", "tie"), witness=("us",))
+                await client.alter_topic("orders", config=elsewhere)
+
+                async def is_there() -> bool:
+                    (one,) = (await client.describe_topic("orders")).partitions
+                    return set(one.replicas) == {eu, tie} and one.witness == us
+
+                await eventually(is_there, within_s=WAIT_S, what="they have changed places")
+                await cluster.settled(topics=["orders"], within_s=WAIT_S)
+                await load.acknowledged_after(now_micros(), within_s=WAIT_S)
+                verdict = await load.conclude()
+            assert verdict.violations == []
 
     run(scenario())

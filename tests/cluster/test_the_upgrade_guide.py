@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cluster.command_line import angarium
 
+from angarium.api import TopicConfig
+from angarium.client import Client
+from angarium.errors import PreconditionFailed
 from angarium.node.release import LEVEL_MAX
 from angarium.testing.cluster import Load
 from angarium.testing.cluster.faults import Recovery, restart_gracefully
@@ -29,6 +32,9 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guides" / "upgrade.md"
 RELEASE = "src/angarium/node/release.py"
 NOBODY_MAY = 4
+
+WITNESSED = TopicConfig(replication=2, regions=("eu", "us"), witness=("tie",))
+"""What no release before feature level 7 knows."""
 
 RUN = (
     "import sys; sys.path.insert(0, {path!r}); "
@@ -76,13 +82,18 @@ def test_what_the_guide_prints_upgrades_a_cluster_under_load(
         return done.stdout
 
     async def scenario() -> None:
-        async with cluster_of(3, program=old, evens_out=True) as cluster:
+        regions = ("eu", "us", "tie")
+        async with cluster_of(3, program=old, evens_out=True, regions=regions) as cluster:
             new = (sys.executable, "-m", "angarium.testing.cluster.small_node")
             await cluster.create_topic("orders", partitions=2)
             recovery = Recovery()
             async with Load(cluster, topic="orders", partitions=2) as load:
                 # The nodes of the old release do not know the question yet.
                 first = cluster.ids[0]
+                async with Client(cluster.nodes[first].address) as client:
+                    # It would make the topic without one, and not say so.
+                    with pytest.raises(PreconditionFailed, match="knows only 6"):
+                        await client.create_topic("slips", config=WITNESSED)
                 cluster.nodes[first].program = new
                 await restart_gracefully(cluster, load, recovery, first)
                 taken = [first]
@@ -99,8 +110,20 @@ def test_what_the_guide_prints_upgrades_a_cluster_under_load(
                     taken.append(node)
                 said = await asked(cluster, first, wait, 0)
                 assert "every node knows feature level" in said
-                raised = await asked(cluster, first, raise_level, 0)
-                assert str(LEVEL_MAX) in raised
+                async with Client(cluster.nodes[first].address) as client:
+                    for refusal in (
+                        client.create_topic("slips", config=WITNESSED),
+                        client.restore_topic("slips", partitions=1, config=WITNESSED),
+                        client.alter_topic("orders", config=WITNESSED),
+                    ):
+                        with pytest.raises(PreconditionFailed, match="the cluster works at 6"):
+                            await refusal
+                    raised = await asked(cluster, first, raise_level, 0)
+                    assert str(LEVEL_MAX) in raised
+                    await client.alter_topic("orders", config=WITNESSED)
+                    (made,) = (await client.create_topic("slips", config=WITNESSED)).partitions
+                    assert cluster.nodes[made.witness or first].region == "tie"
+                    assert (await client.publish("slips", b"one")).offset == 0
                 verdict = await load.conclude()
             assert verdict.violations == []
             assert verdict.acknowledged > 50
