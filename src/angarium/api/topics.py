@@ -145,6 +145,18 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         settle_names(self, "witness")
 
 
+ABOUT_REGIONS: Final = (
+    "placement",
+    "regions",
+    "readers",
+    "key_order",
+    "home_lost",
+    "leaders_follow",
+    "witness",
+)
+"""The settings of a topic that mean something in a cluster with regions alone."""
+
+
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One partition, as the answering node sees it."""
 

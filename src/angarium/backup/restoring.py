@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from angarium.api import TopicConfig
 from angarium.api.backups import (
     AccountsRestored,
     KeptAccounts,
     KeptPositions,
     RestoreRequest,
 )
+from angarium.api.topics import ABOUT_REGIONS
 from angarium.backup.creating import Progress
 from angarium.backup.manifest import loaded, state_of
 from angarium.backup.turns import in_turns
@@ -82,12 +84,14 @@ class Restoration:
         only: Mapping[str, str] | None = None,
         resume: bool = False,
         replication: int | None = None,
+        with_regions: bool = True,
         with_users: bool = True,
         told: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         """Prepare; `only` names topics, and what each is to be called; none: all, as they were.
 
-        `resume`: go on in topics that exist.
+        `resume`: go on in topics that exist. Without `with_regions` topics come back as if they had
+        never said anything about regions, for a cluster that has others or none.
         """
         self._client = client
         self._store = store
@@ -95,6 +99,7 @@ class Restoration:
         self._only = only or {}
         self._resume = resume
         self._replication = replication
+        self._with_regions = with_regions
         self._with_users = with_users
         self._told = told
         self._records = self._bytes = 0
@@ -112,7 +117,7 @@ class Restoration:
         names = self._only or {name: name for name in known}
         if len(set(names.values())) < len(names):
             raise InvalidArgument("two topics cannot be restored under one name")
-        topics = [replace(known[old], name=new) for old, new in names.items()]
+        topics = [replace(self._placed(known[old]), name=new) for old, new in names.items()]
         await self._check_free(topics)
         await self._check_level(topics)
         positions = {
@@ -134,6 +139,14 @@ class Restoration:
             made += done.made
             kept += done.kept
         return AccountsRestored(made=made, kept=tuple(kept))
+
+    def _placed(self, topic: KeptTopic) -> KeptTopic:
+        """Return a topic with what it is to say about regions."""
+        if self._with_regions:
+            return topic
+        usual = TopicConfig()
+        silent = {name: getattr(usual, name) for name in ABOUT_REGIONS}
+        return replace(topic, config=replace(topic.config, **silent))
 
     async def _check_free(self, topics: list[KeptTopic]) -> None:
         """Look before anything is written whether something is in the way."""

@@ -118,6 +118,7 @@ def restore(options: Namespace) -> int:
             only=dict(options.topic),
             resume=options.resume,
             replication=options.replication,
+            with_regions=not options.no_regions,
             with_users=not options.no_users,
             told=_shown_on(line),
         )

@@ -79,6 +79,11 @@ def add(words: Words) -> None:
     restore.add_argument(
         "--replication", type=int, metavar="N", help="replicas of each partition (default: as then)"
     )
+    restore.add_argument(
+        "--no-regions",
+        action="store_true",
+        help="leave out what topics say about regions: homes, readers, the witness",
+    )
     restore.add_argument("--no-users", action="store_true", help="leave users and quotas out")
 
 
