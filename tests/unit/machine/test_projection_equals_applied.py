@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.machine.commands_at_random import LIMITS, Request, build, requests
 from tests.unit.machine.leader import TERM, batch
 
-from angarium.ids import Epoch, Index, Micros, Offset, Sequence
+from angarium.ids import Epoch, Index, Micros, Offset, RaftGroupId, Sequence
 from angarium.machine import (
     Appended,
     Applied,
@@ -228,7 +228,9 @@ def test_what_a_leaders_time_leaps_over_has_not_passed() -> None:
 def test_refusals_that_make_others_drop_stages_go_through_the_log() -> None:
     """A leader that was replaced without knowing it may lack what it misses."""
     pipeline = Pipeline()
-    stage = Stage(name="n", epoch=Epoch(0), sequence=Sequence(1), home=1, stage="a", part=0)
+    stage = Stage(
+        name="n", epoch=Epoch(0), sequence=Sequence(1), home=RaftGroupId(1), stage="a", part=0
+    )
     assert pipeline.request(stage).data is not None
     lacking = Commit(name="n", epoch=Epoch(0), sequence=Sequence(1), stages=("a", "b"))
     refused = pipeline.request(lacking)
