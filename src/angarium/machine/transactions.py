@@ -384,11 +384,16 @@ class Transactions:
 
         Only of the real tables. Costs one look at each name that is known.
         """
+        for name, attempt in self.open():
+            if attempt.is_overdue(now, limits):
+                yield name, attempt
+
+    def open(self) -> Iterator[tuple[str, Attempt]]:
+        """Yield what is not decided here yet, at the same cost."""
         assert isinstance(self.series, dict)
         for name, series in self.series.items():
             for attempt in series.attempts:
-                if attempt.is_overdue(now, limits):
-                    yield name, attempt
+                yield name, attempt
 
     def acknowledging(self) -> Iterator[tuple[str, Attempt, tuple[StagedAck, ...]]]:
         """Yield the open stages that acknowledge records: whose they are, and what they hold.

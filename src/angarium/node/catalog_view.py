@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from angarium.ids import Index, NodeId, ProducerId, RaftGroupId
+    from angarium.ids import Epoch, Index, NodeId, ProducerId, RaftGroupId
     from angarium.machine.catalog import (
         Balance,
         CatalogCommand,
@@ -128,6 +128,11 @@ class CatalogView(ABC):
     def producer_name(self, producer: ProducerId) -> str | None:
         """Return the name of a producer that has one."""
         return self._known.names_of_producers.get(producer)
+
+    def epoch_of(self, name: str) -> Epoch | None:
+        """Return the newest epoch of a named producer, or of a series of transactions."""
+        named = self._known.named.get(name)
+        return None if named is None else named.epoch
 
     # --- who may do what --------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 Each node looks after the groups it leads. As a home: a commit that was decided and not carried out
 is carried out. As a participant: what has been open for too long is asked about at its home, which
 writes an abort if nothing was decided, or is aborted at once where the partition itself decides.
+Where partitions are being added, so is what a run has left that has begun anew since.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Tending:
                 await self._carry_out(group, replica)
             else:
                 await self._ask_about_overdue(group, replica)
+                await self._ask_about_fenced(group, replica)
 
     async def _carry_out(self, home: RaftGroupId, replica: PartitionReplica) -> None:
         decisions = replica.partition.machine.numbering.decisions
@@ -88,6 +90,20 @@ class Tending:
         for name, attempt in overdue:
             if self._has_room():
                 _log.info("transaction %s has been open for too long and is ended", name)
+                await self._see_through(resolve(group, name, attempt))
+
+    async def _ask_about_fenced(self, group: RaftGroupId, replica: PartitionReplica) -> None:
+        """Ask about what keeps a fence waiting, and its owner has another epoch by now."""
+        catalog = self._node.catalog
+        partition = catalog.partition_in(group)
+        if partition is None or partition.number not in catalog.topic_of(partition).unfenced:
+            return
+        # The next run does not come by it: it may have another number, and one that has not begun
+        # waits for the addition, which waits for this.
+        for name, attempt in list(replica.partition.machine.numbering.transactions.open()):
+            epoch = catalog.epoch_of(name)
+            if epoch is not None and attempt.epoch < epoch and self._has_room():
+                _log.info("transaction %s is of an earlier run and is ended", name)
                 await self._see_through(resolve(group, name, attempt))
 
     def _has_room(self) -> bool:
