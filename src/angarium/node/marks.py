@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -22,6 +23,8 @@ from angarium.node.recollections import Recollections
 from angarium.wire.errors import RolledBack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from msgspec import UnsetType
 
     from angarium.ids import ReplicaId
@@ -32,21 +35,35 @@ if TYPE_CHECKING:
 SAVE_S: Final = 10.0
 """How often what was heard is written down, if there is news."""
 
+GREETING_S_MAX: Final = 5.0
+"""How long ago a greeting may have been written whose sender still waits for an answer: a link that
+dials does so for 2 s. Where this node was paused, several of one sender lie in wait for it."""
+
 _log = logging.getLogger(__name__)
+
+
+class Doubt(NamedTuple):
+    """A greeting that seemed to have been overtaken by its sender's own answer."""
+
+    end: int
+    """Where the answer said that the log ends."""
+    since: float
+    """When that was noticed: a greeting written later cannot end before `end`."""
 
 
 class Marks:
     """The recollections of one node."""
 
-    def __init__(self, node: Node, disk: Disk) -> None:
+    def __init__(
+        self, node: Node, disk: Disk, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._node = node
         self._disk = disk
+        self._clock = clock
         self._recollections = Recollections()
         self._tellers: dict[ReplicaId, int | UnsetType] = {}
         """The process that told of the end which is remembered, where it was told to this one."""
-        self._doubted: dict[tuple[ReplicaId, Role], int] = {}
-        """Whose last greeting seemed to have been overtaken by their own answer, and where that
-        said that the log ends: the next greeting, written later, cannot end before it."""
+        self._doubted: dict[tuple[ReplicaId, Role], Doubt] = {}
         self._is_news = False
 
     def load(self) -> None:
@@ -90,10 +107,15 @@ class Marks:
             self._doubted.pop(greeter, None)
             return
         # A virtual machine that is put back with its memory is the same process as before. But it
-        # says again what it said first.
+        # says again what it said first, also when all that was on its way has arrived.
         is_same = hello.process is not UNSET and self._tellers.get(replica) == hello.process
-        if is_same and hello.log_end >= self._doubted.get(greeter, 0):
-            self._doubted[greeter] = self._recollections.ends[replica]
+        doubt = self._doubted.get(greeter)
+        if is_same and (doubt is None or hello.log_end >= doubt.end):
+            doubt = Doubt(self._recollections.ends[replica], self._clock())
+            self._doubted[greeter] = doubt
+        # Refused either way. But the other verdict is for ever: nobody who only spoke too early
+        # may hear it.
+        if is_same and doubt is not None and self._clock() - doubt.since <= GREETING_S_MAX:
             raise Unreachable(
                 f"node {hello.node} has said since that its log is longer: once again"
             )

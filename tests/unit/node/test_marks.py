@@ -14,7 +14,7 @@ from angarium.ids import Incarnation, NodeId, replica_id
 from angarium.log import peer_ends
 from angarium.log.memory_disk import MemoryDisk
 from angarium.node.admission import Admission
-from angarium.node.marks import Marks
+from angarium.node.marks import GREETING_S_MAX, Marks
 from angarium.wire import Hello, Role
 from angarium.wire.errors import RolledBack
 
@@ -43,7 +43,8 @@ class Around:
         )
         node.admission = Admission(cast("Node", node))
         self._node = cast("Node", node)
-        self.marks = Marks(self._node, self.disk)
+        self.time_s = 0.0
+        self.marks = Marks(self._node, self.disk, clock=lambda: self.time_s)
 
     def start_again(self) -> None:
         """Be another process, which knows what lies on the disk."""
@@ -113,6 +114,18 @@ def test_the_next_greeting_may_be_overtaken_as_well() -> None:
             around.marks.check(overtaken)
 
 
+def test_all_greetings_that_lay_in_wait_for_a_node_that_was_paused_may_be_overtaken() -> None:
+    """Who dials it gives up and dials again; it reads all of that when it is resumed."""
+    around = Around()
+    waiting = [around.greeting(end) for end in (600, 640, 620, 680)]
+    around.marks.note(OTHER, 700)
+    for one in waiting:
+        with pytest.raises(Unreachable, match="again"):
+            around.marks.check(one)
+        around.time_s += 1.0
+    around.marks.check(around.greeting(700))
+
+
 def test_both_links_of_a_node_may_be_overtaken() -> None:
     around = Around()
     around.marks.note(OTHER, 700)
@@ -128,6 +141,7 @@ def test_a_running_process_that_says_again_that_its_log_is_shorter_was_rolled_ba
     with pytest.raises(Unreachable):
         around.marks.check(around.greeting(600))
     around.marks.note(OTHER, 650)
+    around.time_s += GREETING_S_MAX + 0.1
     for end in (650, 699):
         with pytest.raises(RolledBack):
             around.marks.check(around.greeting(end))
