@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -251,3 +252,48 @@ def test_programs_without_asyncio_have_the_same_words() -> None:
         assert client.last_sequences("t") == {0: None}
         found = [record.value for record in client.read("t")]
         assert found == [b"one", b"two", b"three", b"four", b"five"]
+
+
+@on_nodes(1)
+async def test_a_topic_that_was_made_anew_with_fewer_partitions_is_looked_up_again(
+    broker: InProcessBroker,
+) -> None:
+    async with (
+        Client(*broker.addresses, producer="billing") as client,
+        Client(*broker.addresses) as operator,
+    ):
+        keys = [f"customer {number}" for number in range(8)]
+        await operator.create_topic("invoices", partitions=4)
+        async with client.transaction() as tx:
+            for key in keys:
+                await tx.publish("invoices", b"before", key=key)
+        await operator.delete_topic("invoices")
+        await operator.create_topic("invoices", partitions=1)
+
+        async def publish_all() -> None:
+            async with client.transaction() as tx:
+                for key in keys:
+                    await tx.publish("invoices", b"after", key=key)
+
+        with suppress(NotFound):  # dealt by what was known of the old one
+            await publish_all()
+        await publish_all()
+        assert await values(operator, "invoices") == [b"after"] * len(keys)
+
+
+@on_nodes(1)
+async def test_numbered_records_find_a_topic_that_was_made_anew_with_fewer_partitions(
+    broker: InProcessBroker,
+) -> None:
+    async with (
+        Client(*broker.addresses, producer="billing") as client,
+        Client(*broker.addresses) as operator,
+    ):
+        await operator.create_topic("invoices", partitions=4)
+        await client.publish_once("invoices", b"before", sequence=3)
+        await operator.delete_topic("invoices")
+        await operator.create_topic("invoices", partitions=1)
+        with suppress(NotFound):
+            await client.publish_once("invoices", b"after", sequence=7)
+        await client.publish_once("invoices", b"after", sequence=7)
+        assert await values(operator, "invoices") == [b"after"]

@@ -13,6 +13,7 @@ the program must not move to another region; nothing goes to another one if its 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import Ack
@@ -22,7 +23,7 @@ from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.publishing.receipts import Receipt
 from angarium.client.shared import heard, shared
 from angarium.client.transactions.series import open_series
-from angarium.errors import InvalidArgument, ProducerFenced
+from angarium.errors import AngariumError, InvalidArgument, NotFound, ProducerFenced
 from angarium.ids import NO_PRODUCER, Epoch, Sequence
 from angarium.wire.operations import Operation
 from angarium.wire.operations.transactions import (
@@ -163,6 +164,11 @@ class Sequenced:
                 # Remembered: another run of this producer is at work, and nothing of this one may
                 # come behind it.
                 self._fenced = fenced
+                raise
+            except NotFound:
+                # The topic may have been made anew, with fewer partitions: the next one shall know.
+                with suppress(AngariumError):
+                    await self._reach.metadata.refresh(topic)
                 raise
         return frame.read(Ack)
 

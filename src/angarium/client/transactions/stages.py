@@ -15,7 +15,13 @@ from angarium.api.transactions import GroupAck, Staged, StagedIn
 from angarium.batch import BatchBuilder
 from angarium.client.publishing.columns import cut, dealt_out
 from angarium.client.shared import heard
-from angarium.errors import AngariumError, InvalidArgument, TransactionAborted, no_partition
+from angarium.errors import (
+    AngariumError,
+    InvalidArgument,
+    NotFound,
+    TransactionAborted,
+    no_partition,
+)
 from angarium.ids import NO_PRODUCER, Epoch, Sequence
 from angarium.wire.operations import Operation
 from angarium.wire.operations.transactions import StageHeader
@@ -195,8 +201,9 @@ class StageWriter:
                 wait_s=settings.attempt_timeout_s,
                 passing=PASSING_LIMITS,
             )
-        except TransactionAborted:
-            # Perhaps because the topic was given partitions: who runs it again shall know them.
+        except (TransactionAborted, NotFound):
+            # Perhaps because the topic was given partitions, or made anew with others: who runs it
+            # again shall know them.
             with suppress(AngariumError):
                 info = await self._reach.metadata.refresh(topic)
                 if layout is not None and len(info.layouts) > layout + 1:
