@@ -15,13 +15,20 @@ ROOT = Path(__file__).resolve().parents[2]
 LINT = "import sys; from importlinter.cli import lint_imports_command as lint; sys.exit(lint())"
 
 
-def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedProcess[str]:
-    """Check the contracts on a copy of the source with `line` added in front of `module`."""
+@pytest.fixture(scope="module")
+def copied_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the source; what the linter has read of it once it reads no more."""
+    folder = tmp_path_factory.mktemp("source")
     for package in ("angarium", "angarium_compat"):
-        shutil.copytree(ROOT / "src" / package, folder / package)
+        shutil.copytree(
+            ROOT / "src" / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(ROOT / ".importlinter", folder)
-    victim = folder / "angarium" / module
-    victim.write_text(f"{line}\n", encoding="utf-8")
+    return folder
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts on the source in `folder`."""
     return subprocess.run(
         [sys.executable, "-c", LINT],
         cwd=folder,
@@ -65,8 +72,13 @@ def lint_copy(folder: Path, *, module: str, line: str) -> subprocess.CompletedPr
     ],
 )
 def test_a_broken_contract_is_noticed(
-    tmp_path: Path, module: str, line: str, contract: str
+    copied_source: Path, module: str, line: str, contract: str
 ) -> None:
-    answer = lint_copy(tmp_path, module=module, line=line)
+    intruder = copied_source / "angarium" / module
+    intruder.write_text(f"{line}\n", encoding="utf-8")
+    try:
+        answer = lint(copied_source)
+    finally:
+        intruder.unlink()
     assert answer.returncode == 1
     assert re.search(f"{contract} BROKEN", answer.stdout), answer.stdout
