@@ -57,6 +57,8 @@ def small_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "test_fates.py").write_text(FOUR_FATES, encoding="utf-8")
     monkeypatch.setattr(stages, "ROOT", tmp_path)
     monkeypatch.setattr(stages, "LOGS", tmp_path / "logs")
+    # Which plugins are installed is nothing to it, and to load them takes longer than its tests.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return tmp_path
 
 
