@@ -262,10 +262,16 @@ def _count(report: Path, outcome: Outcome) -> None:
 
 
 def _run(command: list[str], log: IO[bytes]) -> int:
-    """Run `command`, writing what it prints to `log` and the terminal; return its status."""
+    """Run `command`, writing what it prints to `log` and the terminal; return its status.
+
+    It may write bytecode, also where images of containers forbid it: else each worker, and each
+    node and command that a test starts, compiles all of the source anew.
+    """
+    forbids = "PYTHONDONTWRITEBYTECODE"
     with subprocess.Popen(  # noqa: S603  (only the commands of this file)
         command,
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != forbids},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

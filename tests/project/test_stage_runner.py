@@ -81,6 +81,15 @@ def test_arguments_reach_pytest_and_picking_nothing_at_all_is_no_success(
     assert stages.main(["--jobs", "1", "unit", "--", "-k", picked]) == status
 
 
+@pytest.mark.usefixtures("capfdbinary")
+def test_what_was_compiled_once_is_kept_also_where_the_environment_forbids_it(
+    small_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert stages.main(["--jobs", "1", "unit", "--", "-k", "passes"]) == 0
+    assert list(small_project.rglob("__pycache__/test_fates*.pyc"))
+
+
 UNSTEADY = """
 from pathlib import Path
 
