@@ -13,6 +13,7 @@ from tests.simulation.variants import (
     redriving,
     scripted,
     staging,
+    staging_anew,
     transacting,
     usual,
 )
@@ -176,7 +177,7 @@ def half_of_a_commit_is_shown_after_a_crash() -> Iterator[Replaced]:
     yield Replaced(PartitionFiles, "_open_log", open_log)
 
 
-@bug(seeds_max=120, run=staging)
+@bug(seeds_max=120, run=staging_anew)
 def stages_not_copied_with_a_snapshot() -> Iterator[Replaced]:
     """A replica installs a snapshot without having copied the stages that it lists."""
 

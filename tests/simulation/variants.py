@@ -121,6 +121,12 @@ transacting: Final = Variant(
 staging: Final = Variant("staging", with_staging(transacting.settings or Settings()))
 """The same, and every transaction counts as a large one."""
 
+staging_anew: Final = Variant(
+    "staging anew",
+    with_staging(Settings(transactors=5, producers=3, faults=_more(crash=3, wipe=25))),
+)
+"""Large transactions, and replicas that lose everything and copy what is staged, too."""
+
 redriving: Final = Variant(
     "redriving",
     Settings(groups=2, redrivers=4, transactors=1, producers=2, faults=_more(crash=10, wipe=3)),
