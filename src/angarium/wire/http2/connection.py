@@ -120,6 +120,11 @@ class Connection:
         if more > 0:
             self.out.append(h2.window_update(0, more))
 
+    @property
+    def newest_stream(self) -> int:
+        """The number of the newest stream that was opened; numbers only grow."""
+        return self._ids.last
+
     # --- reading ----------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:

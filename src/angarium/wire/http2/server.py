@@ -55,7 +55,8 @@ class Http2Socket(asyncio.Protocol):
         self._is_reading = False
         self.is_writable = True
         self.heard_at = self.busy_at = self._began_at = self._loop.time()
-        """When it last said anything, and when it last had a call."""
+        """When it last said anything, and when it was last seen to have a call."""
+        self._newest_seen = 0
         self._counted_at = self._began_at
         self._ends_at: float | None = None
         self.listener = server.listener_of(self)
@@ -196,14 +197,20 @@ class Http2Socket(asyncio.Protocol):
         where = self._transport.get_extra_info("peername") if self._transport else None
         return str(where)
 
+    def note_calls(self, now: float) -> None:
+        """Note whether there is a call, or was one since this was asked last."""
+        newest = self.connection.newest_stream
+        if self.connection.streams or newest != self._newest_seen:
+            self.busy_at = now
+        self._newest_seen = newest
+
     def look(self, now: float) -> None:
         """Do what is right at this moment: ping, close what is idle, cut what is gone."""
         limits, connection = self._server.limits, self.connection
         if now - self._counted_at >= limits.nuisance_seconds:
             self._counted_at = now
             connection.nuisances.begin_anew()
-        if connection.streams:
-            self.busy_at = now
+        self.note_calls(now)
         if self._ends_at is not None:
             if now >= self._ends_at:
                 self.abort()
@@ -275,6 +282,9 @@ class Http2Server(ListeningServer):
                 idle = [one for one in staying if not one.connection.streams and one is not socket]
                 if not idle:
                     return False
+                now = asyncio.get_running_loop().time()
+                for one in idle:
+                    one.note_calls(now)
                 min(idle, key=lambda one: one.busy_at).leave()
         return not self.is_stopping
 

@@ -87,6 +87,27 @@ def test_an_idle_connection_is_told_and_closed(run: Runner) -> None:
     run(story())
 
 
+def test_who_makes_short_calls_is_not_idle(run: Runner) -> None:
+    """However short: nobody need look while one is under way."""
+
+    async def story() -> None:
+        gate = Gate()
+        gate.may_answer.set()
+        async with serving(unary(gate), CallLimits(connections_max=2)) as it:
+            client = await it.dialled()
+            await asyncio.sleep(0.01)  # the clock of the loop has milliseconds
+            silent = await it.dialled()
+            await asyncio.sleep(0.01)
+            begin(client)
+            assert (await client.trailers(1))[b"grpc-status"] == b"0"
+            await it.dialled()
+            assert await reason(silent) is ErrorCode.NO_ERROR
+            begin(client, 3)
+            assert (await client.trailers(3))[b"grpc-status"] == b"0"
+
+    run(story())
+
+
 def test_for_one_connection_too_many_nobody_with_a_call_has_to_go(run: Runner) -> None:
     async def story() -> None:
         gate = Gate()
