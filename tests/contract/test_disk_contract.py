@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from angarium.errors import DiskFull, StorageError
 from angarium.log.disk import replace_file
 from angarium.log.folder_lock import FolderInUse
 from angarium.log.memory_disk import MemoryDisk
-from angarium.log.os_disk import OsDisk
+from angarium.log.os_disk import SHRINK_BYTES, OsDisk
 from angarium.testing.disk import SimulatedDisk
 
 if TYPE_CHECKING:
@@ -220,3 +221,20 @@ def test_a_full_device_is_a_full_disk() -> None:
     with pytest.raises(DiskFull):
         file.pwrite([b"x"], 0)
     file.close()
+
+
+def test_a_folder_of_large_files_goes_little_by_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is let go at once holds up every sync on the same disk."""
+    disk = OsDisk(tmp_path)
+    disk.make_folder("x/y")
+    for name, length in (("x/large", 2 * SHRINK_BYTES + 1), ("x/y/small", SHRINK_BYTES)):
+        file = disk.create(name)
+        file.truncate(length)
+        file.close()
+    steps: list[tuple[str, int]] = []
+    monkeypatch.setattr(os, "truncate", lambda path, length: steps.append((path.name, length)))
+    disk.remove_folder("x")
+    assert steps == [("large", SHRINK_BYTES + 1), ("large", 1)]
+    assert disk.list("") == []
