@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import time
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -19,7 +18,7 @@ from angarium.errors import DiskFull, StorageError, SyncFailed
 from angarium.log.folder_lock import lock_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from angarium.ids import Buffer
     from angarium.log.folder_lock import FolderLock
@@ -118,9 +117,13 @@ class OsFile:
 class OsDisk:
     """Everything under one folder, which is created if it is not there."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, pause: Callable[[float], None] = lambda _: None
+    ) -> None:
+        """Use a folder; `pause` lets seconds pass in the thread that deletes large files."""
         self.root: Final = Path(root)
         self.root.mkdir(parents=True, exist_ok=True)
+        self._pause = pause
 
     def lock(self) -> FolderLock:
         return lock_folder(self.root)
@@ -169,8 +172,21 @@ class OsDisk:
     def remove_folder(self, folder: str) -> None:
         path = self._path(folder)
         if path.exists():
-            _shrink_files(path)
+            self._shrink_files(path)
             shutil.rmtree(path)
+
+    def _shrink_files(self, folder: Path) -> None:
+        """Give the room of large files back little by little.
+
+        A file system writes down the end of a large file as a whole, and every sync on the same
+        disk, of the log above all, waits for that (`benchmarks.micro.deleting`).
+        """
+        sizes = {one: one.stat().st_size for one in folder.rglob("*") if one.is_file()}
+        step = max(SHRINK_BYTES, sum(sizes.values()) // SHRINK_STEPS_MAX)
+        for path, size in sizes.items():
+            for length in range(size - step, 0, -step):
+                os.truncate(path, length)
+                self._pause(SHRINK_PAUSE_S)
 
     def sync_directory(self, folder: str) -> None:
         _sync_folder(self._path(folder))
@@ -185,21 +201,6 @@ class OsDisk:
         assert not relative.is_absolute(), name
         assert ".." not in relative.parts, name
         return self.root / relative
-
-
-def _shrink_files(folder: Path) -> None:
-    """Give the room of large files back little by little.
-
-    A file system writes down the end of a large file as a whole, and every sync on the same disk,
-    of the log above all, waits for that: 40 ms for a quarter of a gigabyte
-    (`benchmarks.micro.deleting`). Called in a thread, for it pauses.
-    """
-    sizes = {one: one.stat().st_size for one in folder.rglob("*") if one.is_file()}
-    step = max(SHRINK_BYTES, sum(sizes.values()) // SHRINK_STEPS_MAX)
-    for path, size in sizes.items():
-        for length in range(size - step, 0, -step):
-            os.truncate(path, length)
-            time.sleep(SHRINK_PAUSE_S)
 
 
 def _after(buffers: Sequence[Buffer], count: int) -> list[Buffer]:

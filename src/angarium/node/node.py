@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 import secrets
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -118,7 +119,7 @@ class Node:
         self.admission = Admission(self)
         self.catalog = NodeCatalog(self)
         self.replicas = Replicas(self)
-        self._disk = OsDisk(config.data_directory)
+        self._disk = OsDisk(config.data_directory, pause=time.sleep)
         self.readiness = Readiness(self, OwnFacts(config, self._disk))
         """Why this node should not be relied on, if there is a reason."""
         self.readiness.sources.append(lambda: told(lacks(self)))
