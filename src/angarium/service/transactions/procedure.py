@@ -215,7 +215,7 @@ def _published(
     # another one meanwhile.
     for _ in range(ROUNDS_MAX):
         if not waiting:
-            return offsets
+            break
         asks = tuple(Ask(group, Commit(**named, stages=of)) for group, of in waiting.items())
         answers = yield asks
         for ask, answer in zip(asks, answers, strict=True):
@@ -226,10 +226,10 @@ def _published(
                 # An earlier commit of the same name that this partition has not carried out comes
                 # first: commits of one name take effect in the order of their sequences.
                 yield from _clear_way(ask.group, named, answer, waiting)
-    if not waiting:
-        return offsets
-    name = named["name"]
-    raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
+    if waiting:
+        name = named["name"]
+        raise OutcomeUnknown(f"{name} is committed, but not every partition has carried it out yet")
+    return offsets
 
 
 def _named_in(name: str, decision: Decision) -> Named:
@@ -326,14 +326,13 @@ def resolve(group: RaftGroupId, name: str, attempt: Attempt) -> Procedure[None]:
         outcome, decision = answer.outcome, answer.decision
         if isinstance(outcome, Refused):
             raise_refused(outcome)
-        is_due = (
+        if (
             isinstance(outcome, Decided)
             and outcome.committed
             and decision is not None
             and decision.phase is Phase.COMMITTED
             and (decision.epoch, decision.sequence) == (attempt.epoch, attempt.sequence)
-        )
-        if is_due and decision is not None:
+        ):
             # The stages of the decision, never those of `attempt`: that was looked at before, and
             # its owner may have staged more since, and committed it (seed 620716).
             yield from _published(named, {group: dict(decision.stages).get(group, ())})
