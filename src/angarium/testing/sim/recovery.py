@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import RaftGroupId
     from angarium.testing.history import Publish
+    from angarium.testing.sim.rebalancing import Rebalancing
     from angarium.testing.sim.world import World
 
 ACK_WITHIN = 5 * SECOND
@@ -169,7 +170,13 @@ def _groups_to_finish(world: World) -> None:
 def _evenness(world: World) -> None:
     """What is evened out comes to an end, and is even then."""
     for rebalancing in world.rebalancings:
-        world.wait(DONE_WITHIN, lambda one=rebalancing: one.is_done)  # type: ignore[misc]
+
+        def is_done(one: Rebalancing = rebalancing) -> bool:
+            return one.is_done
+
+        world.wait(DONE_WITHIN, is_done)
+        if world.settings.wan is not None:
+            _wait_for_copies(world, is_done)
         if not world.is_broken:
             rebalancing.judge()
 
