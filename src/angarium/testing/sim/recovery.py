@@ -32,6 +32,10 @@ ACK_WITHIN = 5 * SECOND
 COPIES_WAITED_FOR_MAX = 5
 """How often another 20 s are waited for copies that go on."""
 
+FAR_OPERATIONS_WITHIN = 120 * SECOND
+"""How long what was asked for between regions may take: a transaction asks dozens of times, each
+time guesses which of ten nodes leads, and hears half a second later that another one does."""
+
 WITNESS_ENTRIES_MAX = 250
 """What a witness may keep at most of a log that everybody has: a few times what it saves after."""
 
@@ -160,7 +164,7 @@ def _groups_to_finish(world: World) -> None:
     consumers, before = world.consumers, None
     if world.settings.wan is not None:
         # What is still on its way from far away would be lent after the groups were judged.
-        world.wait(20 * SECOND, lambda: not world.operations_in_flight())
+        world.wait(FAR_OPERATIONS_WITHIN, lambda: not world.operations_in_flight())
     while not (world.is_broken or consumers.are_done()) and consumers.floors() != before:
         before = consumers.floors()
         world.wait(40 * SECOND, consumers.are_done)
