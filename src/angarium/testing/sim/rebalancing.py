@@ -110,6 +110,8 @@ class Rebalancing:
         self.is_automatic = self._chance.random() < SHARE_AUTOMATIC
         self._is_undrained = not self.is_automatic
         """Whether every node came back at last, all at once, with nothing else going on."""
+        self._is_looked_at = False
+        """Whether somebody has looked, since everything was healed, for what is left to move."""
         self._calm = Calm(wait=CALM)
         self._unasked = Unasked(self, calm=CALM - ROUND)
 
@@ -148,7 +150,8 @@ class Rebalancing:
     def is_done(self) -> bool:
         """Whether everything is where it belongs, and nothing is left to move."""
         return (
-            self._is_undrained
+            self._is_looked_at
+            and self._is_undrained
             and not self.machine.balance.is_running
             and not self.machine.balance.changed_at
             and not self._moving()
@@ -178,6 +181,7 @@ class Rebalancing:
             self._fail()
             return
         self._note_arrivals()
+        self._is_looked_at = not self.world.faults.active
         if self.world.faults.active:
             self._disturb()
         elif self._has_to_be_asked() and not self._moving() and self._plan():
