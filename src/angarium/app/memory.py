@@ -21,6 +21,18 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 
 
+def give_back_freed_memory() -> bool:
+    """Return to the system what is free by now; False where the C library knows no such thing.
+
+    For once a node has started: what reading modules and settings took will not be needed again.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is None:
+        return False
+    trim(0)
+    return True
+
+
 def keep_freed_memory() -> bool:
     """Set both bounds; False where the C library knows no such thing."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

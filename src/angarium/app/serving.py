@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import uvloop
 
 from angarium.app.descriptors import allow_descriptors
-from angarium.app.memory import keep_freed_memory
+from angarium.app.memory import give_back_freed_memory, keep_freed_memory
 from angarium.app.stopping import done_before
 from angarium.errors import AngariumError
 from angarium.telemetry.logs import Logs
@@ -117,6 +117,7 @@ async def run_until_stopped(
                 # need not visit it again; each of its full rounds would be a pause.
                 gc.collect()
                 gc.freeze()
+                give_back_freed_memory()
                 gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
                 _log.info("serving")
                 collecting = asyncio.create_task(_collect())

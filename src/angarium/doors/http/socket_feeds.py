@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from angarium.api import Consumption, Subscription
     from angarium.doors.feeds.feed import Feed, Portion
     from angarium.doors.http.socket_messages import Consume, Subscribe
-    from angarium.wire.http import WebSocket
+    from angarium.wire.http.websocket import WebSocket
 
 _encode: Final = msgspec.json.Encoder().encode
 

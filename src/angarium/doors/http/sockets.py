@@ -41,8 +41,7 @@ from angarium.errors import (
 )
 from angarium.kinds import GroupKind
 from angarium.wire.errors import UnsupportedOperation
-from angarium.wire.http import WebSocket
-from angarium.wire.http.socket_session import Over, SocketSession
+from angarium.wire.http.socket_session import Over, SocketSession, accepted
 from angarium.wire.http.stream import StreamCut
 from angarium.wire.http.strict_json import decoded
 
@@ -96,7 +95,7 @@ class Session(SocketSession):
         self._leave = face.counted.enter()
         try:
             is_guest = log_in is not None and not is_known
-            websocket = WebSocket(request, subprotocols=("angarium.v1",), is_guest=is_guest)
+            websocket = accepted(request, subprotocols=("angarium.v1",), is_guest=is_guest)
             super().__init__(websocket, closings)
         except BaseException:
             self._leave()

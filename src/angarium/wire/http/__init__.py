@@ -11,6 +11,5 @@ from angarium.wire.http.http_limits import HttpLimits
 from angarium.wire.http.messages import Answer, Request, Response
 from angarium.wire.http.server import HttpServer
 from angarium.wire.http.stream import Stream
-from angarium.wire.http.websocket import WebSocket
 
-__all__ = ["Answer", "HttpLimits", "HttpServer", "Request", "Response", "Stream", "WebSocket"]
+__all__ = ["Answer", "HttpLimits", "HttpServer", "Request", "Response", "Stream"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from email.utils import formatdate
 from typing import TYPE_CHECKING, Protocol
 
 from angarium.closing import Closings
 from angarium.errors import LimitExceeded
 from angarium.wire.http.connection import Connection, State
+from angarium.wire.http.dates import http_date
 from angarium.wire.http.known_heads import KnownHeads
 from angarium.wire.listening_server import ListeningServer
 
@@ -152,5 +152,5 @@ class HttpServer(ListeningServer):
                 connection.overdue()
 
     def _note_date(self) -> None:
-        headers = (("Date", formatdate(time.time(), usegmt=True)), *self._served_by())
+        headers = (("Date", http_date(time.time())), *self._served_by())
         self.date = "".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1")

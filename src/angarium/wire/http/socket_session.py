@@ -10,10 +10,11 @@ import msgspec
 from angarium.wire.http.stream import StreamCut
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from angarium.closing import Closings
-    from angarium.wire.http import WebSocket
+    from angarium.wire.http.messages import Request
+    from angarium.wire.http.websocket import WebSocket
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -24,6 +25,15 @@ class Over(Exception):
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
+
+
+def accepted(request: Request, *, subprotocols: Sequence[str], is_guest: bool) -> WebSocket:
+    """Return the WebSocket that a request asks for; raises `RequestRefused` if it asks for none."""
+    # Only now: its library, and the HTTP client that one brings along, are half a megabyte that a
+    # node without WebSockets need not have.
+    from angarium.wire.http.websocket import WebSocket  # noqa: PLC0415
+
+    return WebSocket(request, subprotocols=subprotocols, is_guest=is_guest)
 
 
 class SocketSession:

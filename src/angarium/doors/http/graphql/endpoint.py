@@ -19,9 +19,10 @@ from angarium.doors.http.graphql.sessions import PROTOCOLS, GraphqlSession
 from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.socket_logins import log_in_of
 from angarium.errors import AngariumError, InvalidArgument, QuotaExceeded, TooLarge
-from angarium.wire.http import Response, WebSocket
+from angarium.wire.http import Response
 from angarium.wire.http.messages import JSON
 from angarium.wire.http.request_reader import RequestRefused
+from angarium.wire.http.socket_session import accepted
 from angarium.wire.http.strict_json import check_names, decoded, not_json
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class GraphqlEndpoint:
         leave = self.counted.enter()
         try:
             await GraphqlSession(
-                WebSocket(request, subprotocols=PROTOCOLS, is_guest=is_guest),
+                accepted(request, subprotocols=PROTOCOLS, is_guest=is_guest),
                 self,
                 self._closings,
                 unnamed_protocol=self._unnamed_protocol,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from angarium.doors.http.graphql.endpoint import GraphqlEndpoint
     from angarium.doors.http.graphql.execution import Prepared
     from angarium.doors.http.graphql.subscribing import Events
-    from angarium.wire.http import WebSocket
+    from angarium.wire.http.websocket import WebSocket
 
     LogIn: TypeAlias = Callable[[str | None], Awaitable[GraphqlEndpoint]]
 
