@@ -58,6 +58,7 @@ class Core:
         "heartbeat_elapsed",
         "held_from",
         "id",
+        "is_transferee_called",
         "jitter",
         "leader",
         "log",
@@ -121,6 +122,8 @@ class Core:
         # What only a leader uses; `_reset` clears it.
         self.transferee = NO_REPLICA
         """Who should become leader in our place (thesis, section 3.10)."""
+        self.is_transferee_called = False
+        """Whether it has our whole log and was told to campaign."""
         self.pending_conf_index = Index(0)
         """No membership change may be proposed before the entry at this index is applied."""
         self.forgotten_index = Index(0)

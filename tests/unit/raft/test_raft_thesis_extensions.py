@@ -59,6 +59,56 @@ def test_a_leader_that_hands_over_takes_no_proposals() -> None:
     assert cluster.replicas[1].data() == [b"x"]
 
 
+def _called_late() -> Cluster:
+    """Return a group whose target has caught up only at the end of an election timeout."""
+    cluster = Cluster()
+    cluster.elect(1)
+    cluster.isolate(3)
+    cluster.propose(1, b"x")
+    cluster[1].transfer_leader(ReplicaId(3))
+    cluster.settle()
+    cluster.tick(1, 8)
+    cluster.heal()
+    cluster.held.add(MessageKind.TIMEOUT_NOW)
+    cluster.tick(1)
+    cluster.settle()
+    assert [m.to for m in cluster.in_flight] == [3]
+    return cluster
+
+
+def test_a_follower_that_caught_up_late_has_time_to_be_elected() -> None:
+    """Else the leader goes on with its log, and nobody may vote for whom it has called."""
+    cluster = _called_late()
+    cluster.tick(1, 9)
+    with pytest.raises(ProposalDropped):
+        cluster[1].propose([b"y"])
+    cluster.held.clear()
+    cluster.settle()
+    assert cluster[3].is_leader
+
+
+def test_a_follower_that_was_called_in_vain_holds_nobody_up() -> None:
+    """However often it says that it has everything."""
+    cluster = _called_late()
+    for _ in range(9):
+        cluster.tick(1)
+        cluster.deliver_one(
+            Message(
+                kind=MessageKind.APPEND_RESPONSE,
+                to=ReplicaId(1),
+                sender=ReplicaId(3),
+                term=cluster[1].term,
+                index=cluster[1].last_index,
+            )
+        )
+        cluster.settle()
+    with pytest.raises(ProposalDropped):
+        cluster[1].propose([b"y"])
+    cluster.tick(1)
+    cluster.propose(1, b"y")
+    assert cluster.replicas[1].data() == [b"x", b"y"]
+
+
 def test_a_transfer_can_be_redirected_or_called_off() -> None:
     cluster = Cluster()
     cluster.elect(1)
