@@ -93,6 +93,10 @@ class Config:
     step_down_on_removal: bool = True
     """A leader that applies its own removal or demotion becomes a follower."""
 
+    votes_tell_commit: bool = True
+    """An answer to a candidate says how far the voter knows the log to be committed. Without it
+    a group may stay without a leader for good after a change of membership of which some heard."""
+
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         _require(self.id > 0, "id must be positive")

@@ -3,6 +3,9 @@
 At most one leader per term, because each voter grants one vote per term and a majority is needed
 (paper, section 5.2); and only one whose log holds everything committed, because a voter refuses a
 candidate whose log ends earlier than its own (section 5.4.1).
+
+Whoever answers a candidate also says how far it knows the log to be committed. Else those who
+heard that a change of membership is done and those who did not could keep each other from leading.
 """
 
 from __future__ import annotations
@@ -78,6 +81,7 @@ def on_vote_request(core: Core, m: Message) -> None:
         # clock, or a candidate that cannot win could keep the others from campaigning (Raft §5.2).
         core.election_elapsed = 0
         core.vote = m.sender
+    committed, committed_term = _known_commit(core)
     # The vote leaves only when it is on disk: a voter that crashed and forgot it could vote twice
     # in one term. Planted as vote-not-persisted.
     core.after_append.append(
@@ -89,12 +93,19 @@ def on_vote_request(core: Core, m: Message) -> None:
             # our own term the candidate would take the answer for an old one.
             term=m.term if granted else core.term,
             reject=not granted,
+            index=committed,
+            log_term=committed_term,
         )
     )
 
 
 def on_vote_response(core: Core, m: Message) -> None:
     """Count a vote, as a candidate or pre-candidate."""
+    hear_commit(core, m)
+    if _has_unapplied_conf_change(core):
+        # We have asked the wrong ones, perhaps; again when we know whom to ask.
+        core.become_follower(core.term, NO_REPLICA)
+        return
     awaited = (
         MessageKind.PRE_VOTE_RESPONSE if core.role is PRE_CANDIDATE else MessageKind.VOTE_RESPONSE
     )
@@ -110,6 +121,28 @@ def on_vote_response(core: Core, m: Message) -> None:
             _ask_for_votes(core, Campaign.ELECTION)
         else:
             _take_office(core)
+
+
+def hear_commit(core: Core, m: Message) -> None:
+    """Commit what a voter knows to be committed, as far as our log is its log.
+
+    A leader that is not in the new membership steps down when that is committed, and may be the
+    only one who knows. It does not campaign any more; the others, who still need its vote, lack
+    the end of its log and are refused. Its refusal tells them that its vote is not needed: without
+    that nobody would ever lead again (seed 709038).
+    """
+    log = core.log
+    # The same term at the same index is the same log up to there (Raft §5.3).
+    if m.index > log.committed and log.term_at(m.index) == m.log_term:
+        log.commit_to(m.index)
+
+
+def _known_commit(core: Core) -> tuple[Index, Term]:
+    """Return the last entry that we know to be committed, by its index and term."""
+    if not core.config.votes_tell_commit:
+        return Index(0), Term(0)
+    index = core.log.committed
+    return index, core.log.term_at(index) or Term(0)
 
 
 def _ask_for_votes(core: Core, campaign: Campaign) -> None:

@@ -146,6 +146,9 @@ _FOLLOWER: Final[dict[MessageKind, Handler]] = {
     MessageKind.TRANSFER_LEADER: following.forward_transfer,
     MessageKind.FORGET_LEADER: following.forget_leader,
     MessageKind.TIMEOUT_NOW: election.on_timeout_now,
+    # The answers of those who are further away than the ones by whom we lost.
+    MessageKind.VOTE_RESPONSE: election.hear_commit,
+    MessageKind.PRE_VOTE_RESPONSE: election.hear_commit,
     MessageKind.READ_INDEX: read_index.forward_read,
     MessageKind.READ_INDEX_RESPONSE: read_index.on_read_response,
 }

@@ -190,6 +190,7 @@ class InteractionScript:
                 lease_reads=d.option("read-only", "safe") == "lease-based",
                 validate_conf_changes=not flag("disable-conf-change-validation"),
                 step_down_on_removal=flag("step-down-on-removal"),
+                votes_tell_commit=False,  # the peer's do not
             )
             self._nodes.append(Node(config, snapshot))
 

@@ -384,6 +384,114 @@ def test_a_removed_replica_cannot_disturb_the_group() -> None:
     assert cluster[3].term > term
 
 
+def _half_heard_change(*, pre_vote: bool) -> Cluster:
+    """Return a group that only those who left know to be done with a change of membership.
+
+    Voters 1, 2 and 3 became 3, 4 and 5. The leader, 1, has stepped down; it and 2 have an entry
+    that no other has.
+    """
+    cluster = Cluster(5, learners=[4, 5], pre_vote=pre_vote, check_quorum=True)
+    cluster.elect(1)
+    cluster[1].propose_conf_change(
+        ConfChange((_change(ADD, 4), _change(ADD, 5), _change(REMOVE, 1), _change(REMOVE, 2)))
+    )
+    while not cluster[1].conf_state.voters_outgoing:
+        cluster.handle(1)
+        cluster.deliver()
+        for replica in (2, 3, 4, 5):
+            cluster.handle(replica)
+    cluster.held.add(MessageKind.APPEND_RESPONSE)
+    cluster.settle()
+    cluster.cut = {(1, 3), (1, 4), (1, 5)}
+    cluster.propose(1, b"x")
+    cluster.held.clear()
+    cluster.settle()
+    cluster.heal()
+    assert not cluster[1].is_leader
+    assert not cluster[1].conf_state.voters_outgoing
+    assert all(cluster[one].conf_state.voters_outgoing for one in (3, 4, 5))
+    assert cluster[1].last_index == cluster[2].last_index == cluster[3].last_index + 1
+    return cluster
+
+
+@pytest.mark.parametrize("pre_vote", [True, False])
+@pytest.mark.parametrize("first", [3, 4, 5])
+def test_those_who_left_tell_the_others_that_they_are_not_needed(
+    pre_vote: bool, first: int
+) -> None:
+    """They refuse their votes, for they have more; and cannot lead themselves (seed 709038)."""
+    cluster = _half_heard_change(pre_vote=pre_vote)
+    cluster.tick(first, 10)  # so that each of them campaigns first once
+    for _ in range(60):
+        for replica in (1, 2, 3, 4, 5):
+            cluster.tick(replica)
+        cluster.settle()
+    (leader,) = (one for one in (1, 2, 3, 4, 5) if cluster[one].is_leader)
+    assert leader in (3, 4, 5)
+    cluster.propose(leader, b"y")
+    for one in (3, 4, 5):
+        assert cluster[one].conf_state == ConfState(voters=(3, 4, 5))  # type: ignore[arg-type]
+        assert cluster.replicas[one].data() == [b"y"]
+
+
+def test_a_candidate_that_hears_of_a_change_asks_again_when_it_is_applied() -> None:
+    cluster = _half_heard_change(pre_vote=True)
+    term, commit = cluster[3].term, cluster[3].commit
+    cluster[3].campaign()
+    cluster.settle()
+    assert cluster[3].commit > commit
+    assert cluster[3].status().role is Role.FOLLOWER
+    assert cluster[3].term == term
+    assert cluster[3].conf_state.voters_outgoing == ()
+    for one in (4, 5):
+        cluster.tick(one, 10)  # they have heard of the last leader long ago by then
+    cluster.elect(3)
+
+
+def test_a_refusal_that_comes_after_the_election_was_lost_is_heard_too() -> None:
+    cluster = _half_heard_change(pre_vote=True)
+    commit = cluster[1].commit
+    cluster.held.add(MessageKind.PRE_VOTE_RESPONSE)
+    cluster[3].campaign()
+    cluster.settle()
+    late = [one for one in cluster.in_flight if one.sender == 1]
+    cluster.in_flight.clear()
+    cluster[3].step(
+        Message(
+            kind=MessageKind.HEARTBEAT, to=ReplicaId(3), sender=ReplicaId(1), term=cluster[3].term
+        )
+    )
+    assert cluster[3].status().role is Role.FOLLOWER
+    assert cluster[3].commit < commit
+    for message in late:
+        cluster[3].step(message)
+    assert cluster[3].commit == commit
+
+
+@pytest.mark.parametrize(
+    ("index", "log_term"),
+    [(3, 1), (9, 2)],
+    ids=["another entry", "an entry that is not here"],
+)
+def test_what_a_vote_calls_committed_is_not_believed_of_another_log(
+    index: int, log_term: int
+) -> None:
+    member = a_replica(1, log=(1, 1, 2), commit=1)
+    member.node.campaign()
+    member.node.step(
+        Message(
+            kind=MessageKind.VOTE_RESPONSE,
+            to=ReplicaId(1),
+            sender=ReplicaId(2),
+            term=member.node.term,
+            index=Index(index),
+            log_term=Term(log_term),
+            reject=True,
+        )
+    )
+    assert member.node.commit == 1
+
+
 def test_nobody_campaigns_with_a_committed_change_unapplied() -> None:
     cluster = Cluster(async_storage_writes=True)
     cluster.elect(1)
