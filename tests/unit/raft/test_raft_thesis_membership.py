@@ -444,7 +444,7 @@ def test_a_candidate_that_hears_of_a_change_asks_again_when_it_is_applied() -> N
     assert cluster[3].term == term
     assert cluster[3].conf_state.voters_outgoing == ()
     for one in (4, 5):
-        cluster.tick(one, 10)  # they have heard of the last leader long ago by then
+        cluster.tick(one, 10)  # long enough to doubt the leader, and not to campaign
     cluster.elect(3)
 
 
@@ -469,9 +469,7 @@ def test_a_refusal_that_comes_after_the_election_was_lost_is_heard_too() -> None
 
 
 @pytest.mark.parametrize(
-    ("index", "log_term"),
-    [(3, 1), (9, 2)],
-    ids=["another entry", "an entry that is not here"],
+    ("index", "log_term"), [(3, 1), (9, 2)], ids=["another entry", "an entry that is not here"]
 )
 def test_what_a_vote_calls_committed_is_not_believed_of_another_log(
     index: int, log_term: int
