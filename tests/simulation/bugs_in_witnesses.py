@@ -60,6 +60,18 @@ def witness_jumps_over_what_others_lack() -> Iterator[Replaced]:
     yield Replaced(WitnessReplica, "receive", receive)
 
 
+@bug(seeds_max=10, run=scripted("witness-behind"))
+def witness_waits_for_the_lost() -> Iterator[Replaced]:
+    """A witness that nobody has the log for waits until every full voter has what it lacks."""
+    yield Replaced(replication, "may_pass_over", lambda *_: False)
+
+
+@bug(seeds_max=10, run=scripted("witness-moved"))
+def anybody_passes_over() -> Iterator[Replaced]:
+    """A leader lets a witness pass over entries that were committed before it voted."""
+    yield Replaced(replication, "may_pass_over", lambda *_: True)
+
+
 @bug(seeds_max=10, run=scripted("tie-broken"))
 def floor_of_a_majority() -> Iterator[Replaced]:
     """A leader lets a witness forget what a majority has, which may be the two of them."""
@@ -67,7 +79,7 @@ def floor_of_a_majority() -> Iterator[Replaced]:
     def floor(core: Core) -> Index:
         return core.log.committed
 
-    yield Replaced(replication, "_floor", floor)
+    yield Replaced(replication, "floor", floor)
 
 
 @bug(seeds_max=20, run=scripted("newcomer-behind"))
@@ -82,8 +94,8 @@ def newcomer_votes_below_the_floor() -> Iterator[Replaced]:
         voters = core.tracker.voters
         return min(core.tracker.progress[one].match for one in voters if not is_witness(one))
 
-    yield Replaced(reconfiguration, "_lacks_what_is_forgotten", lacks)
-    yield Replaced(replication, "_floor", floor)
+    yield Replaced(reconfiguration, "lacks_what_is_forgotten", lacks)
+    yield Replaced(replication, "floor", floor)
     yield Replaced(RaftNode, "forgotten_index", property(lambda _: Index(0)))
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.ids import NO_REPLICA, Index, is_witness
-from angarium.raft.conf_change import ChangeKind, decode_conf_change_data
+from angarium.ids import NO_REPLICA, Index
+from angarium.raft.conf_change import decode_conf_change_data
 from angarium.raft.core import LEADER
 from angarium.raft.errors import InvalidConfChange
+from angarium.raft.forgetting import lacks_what_is_forgotten
 from angarium.raft.membership import changed
 from angarium.raft.messages import Entry, EntryKind
 from angarium.raft.read_index import answer_confirmed, release_postponed
@@ -99,28 +100,10 @@ def _fits(core: Core, change: ConfChange, *, pending: Index) -> bool:
     # While joint only the step out of it is allowed, and outside only something that is a change.
     if core.tracker.membership.is_joint is not (not change.changes):
         return False
-    if _lacks_what_is_forgotten(core, change):
+    if lacks_what_is_forgotten(core, change):
         return False
     try:
         changed(core.tracker.membership, change)
     except InvalidConfChange:
         return False
     return True
-
-
-def _lacks_what_is_forgotten(core: Core, change: ConfChange) -> bool:
-    """Tell whether somebody would vote who lacks entries that a witness may have forgotten.
-
-    The witness could not give them to it, and would be counted for them all the same: they might
-    lie on a single disk. Planted as newcomer-votes-below-the-floor.
-    """
-    if not core.tracker.has_witness:
-        return False
-    progress = core.tracker.progress
-    return any(
-        one.kind is ChangeKind.ADD_VOTER
-        and not is_witness(one.replica)
-        and one.replica not in core.tracker.voters
-        and (one.replica not in progress or progress[one.replica].match < core.forgotten_index)
-        for one in change.changes
-    )

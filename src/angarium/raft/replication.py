@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from angarium.ids import Index, is_witness
 from angarium.raft.errors import Compacted, SnapshotTemporarilyUnavailable, UncommittedLimit
+from angarium.raft.forgetting import floor, may_pass_over
 from angarium.raft.log import data_bytes
 from angarium.raft.messages import Message, MessageKind
 from angarium.raft.progress import REPLICATE
@@ -138,8 +139,8 @@ def broadcast_heartbeat(core: Core) -> None:
     """Tell everybody that we still lead, and ask to confirm the reads that wait."""
     context = core.reads.heartbeat_context()
     committed = core.log.committed
-    floor = _floor(core) if core.tracker.has_witness else Index(0)
-    core.forgotten_index = max(core.forgotten_index, floor)
+    forgotten = floor(core) if core.tracker.has_witness else Index(0)
+    core.forgotten_index = max(core.forgotten_index, forgotten)
     for replica, progress in core.tracker.progress.items():
         if replica == core.id:
             continue
@@ -154,31 +155,12 @@ def broadcast_heartbeat(core: Core) -> None:
                 to=replica,
                 sender=core.id,
                 term=core.term,
-                index=floor if is_witness(replica) else Index(0),
+                index=forgotten if is_witness(replica) else Index(0),
                 commit=commit,
                 context=context,
             )
         )
         progress.sent_commit = commit
-
-
-def _floor(core: Core) -> Index:
-    """Return up to where a witness may forget the log: every full voter has it on disk.
-
-    So whoever is lost, the others have it, or the witness can give it to them. 0: nothing is said.
-    """
-    # While a change of membership is on its way somebody may be about to vote who has less.
-    if core.pending_conf_index > core.log.applied:
-        return Index(0)
-    # Of both halves while joint. Listeners that keep up count as well, so that one that is to vote
-    # is not overtaken all the time; one that is away or far behind holds nothing up. Planted as
-    # floor-of-a-majority.
-    return min(
-        one.match
-        for replica, one in core.tracker.progress.items()
-        if not is_witness(replica)
-        and (not one.is_learner or (one.recently_active and one.state is REPLICATE))
-    )
 
 
 def _send_snapshot(core: Core, to: ReplicaId, progress: Progress) -> bool:
@@ -193,7 +175,19 @@ def _send_snapshot(core: Core, to: ReplicaId, progress: Progress) -> bool:
     # Nothing else is sent until it reports: appends from behind the snapshot would all be
     # rejected.
     progress.become_snapshot(snapshot.index)
+    # A witness gives up entries for it, and takes it only up to here.
+    passed_over = Index(0)
+    if is_witness(to) and may_pass_over(core, to, snapshot.index):
+        passed_over = snapshot.index
+        core.forgotten_index = max(core.forgotten_index, passed_over)
     core.messages.append(
-        Message(kind=_SNAPSHOT, to=to, sender=core.id, term=core.term, snapshot=snapshot)
+        Message(
+            kind=_SNAPSHOT,
+            to=to,
+            sender=core.id,
+            term=core.term,
+            index=passed_over,
+            snapshot=snapshot,
+        )
     )
     return True

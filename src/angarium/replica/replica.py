@@ -341,6 +341,11 @@ class Replica:
         return not self._wal.is_full
 
     @property
+    def first_index(self) -> Index:
+        """Where its log begins, which has forgotten what a snapshot covers."""
+        return self._storage.first_index()
+
+    @property
     def last_index(self) -> Index:
         """The index of the last entry in the log, committed or not."""
         return self.raft.last_index

@@ -8,7 +8,7 @@ from angarium.raft.messages import ConfState, Message, MessageKind, Snapshot
 from angarium.raft.storage import MemoryStorage
 
 LEADER, OTHER, NEW = ReplicaId(1), ReplicaId(2), ReplicaId(3)
-WITNESS = witness_id(ReplicaId(4))
+WITNESS, OTHER_WITNESS = witness_id(ReplicaId(4)), witness_id(ReplicaId(5))
 
 
 class Led:
@@ -26,6 +26,7 @@ class Led:
             async_storage_writes=False,
         )
         self.raft = RaftNode(config, self.storage, jitter=lambda _: 0)
+        self.offered: list[Message] = []
         self.raft.campaign()
         self.do()
         for kind in (MessageKind.PRE_VOTE_RESPONSE, MessageKind.VOTE_RESPONSE):
@@ -45,6 +46,7 @@ class Led:
                 if entry.kind:
                     self.raft.apply_conf_change(decode_conf_change(entry))
             sent += ready.messages
+            self.offered += [one for one in ready.messages if one.kind is MessageKind.SNAPSHOT]
             self.raft.advance()
         return sent
 
@@ -129,3 +131,95 @@ def test_who_is_doubted_before_it_answered_is_probed_where_its_log_may_end() -> 
     led.raft.doubt(OTHER)
     sent = led.hear(OTHER, MessageKind.HEARTBEAT_RESPONSE)
     assert [(one.kind, one.index) for one in sent] == [(MessageKind.APPEND, guess)]
+
+
+# --- a witness behind all that is kept of the log -------------------------------------------------
+
+
+def forget(led: Led) -> Index:
+    """Let the leader's log forget what is committed; return up to where."""
+    at = led.raft.commit
+    led.storage.create_snapshot(at, conf_state=led.raft.conf_state)
+    led.storage.compact(at)
+    return at
+
+
+def publish_without_witness(led: Led) -> None:
+    for _ in range(3):
+        led.raft.propose([b"x"])
+        led.do()
+    led.acknowledge(OTHER)
+
+
+def passed_over(led: Led, witness: ReplicaId) -> Index | None:
+    """Let a witness say that its log ends where its leader knows that it has come to.
+
+    Return up to where it may pass over entries, or None if it is offered no snapshot.
+    """
+    led.offered.clear()
+    if not led.raft.match(witness):
+        led.acknowledge(witness, index=1)
+    led.hear(witness, MessageKind.HEARTBEAT_RESPONSE)
+    rejection = Message(
+        kind=MessageKind.APPEND_RESPONSE,
+        to=LEADER,
+        sender=witness,
+        term=led.raft.term,
+        index=led.raft.last_index,
+        reject=True,
+        reject_hint=Index(led.raft.match(witness) or 0),
+        log_term=Term(1),
+    )
+    led.raft.step(rejection)
+    led.do()
+    return next((one.index for one in led.offered if one.to == witness), None)
+
+
+def test_a_witness_may_pass_over_what_was_committed_without_it() -> None:
+    """Seed 800400: it waited for a full voter that was lost, and so did everybody."""
+    led = Led()
+    publish_without_witness(led)
+    at = forget(led)
+    assert passed_over(led, WITNESS) == at
+    assert led.raft.forgotten_index >= at, "nobody comes to vote who lacks it"
+
+
+def test_a_witness_that_does_not_vote_may_not_pass_over_anything() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, OTHER_WITNESS),)))
+    led.do()
+    led.acknowledge(OTHER, WITNESS)
+    assert OTHER_WITNESS in led.raft.conf_state.learners
+    publish_without_witness(led)
+    forget(led)
+    assert passed_over(led, OTHER_WITNESS) == 0
+
+
+def test_a_witness_that_votes_in_one_half_may_not_pass_over_anything() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    moves = (Change(ChangeKind.REMOVE, WITNESS), Change(ChangeKind.ADD_VOTER, OTHER_WITNESS))
+    led.raft.propose_conf_change(ConfChange(moves))
+    led.do()
+    led.acknowledge(WITNESS)
+    assert led.raft.conf_state.voters_outgoing, "on its way: the old witness alone agrees"
+    forget(led)
+    assert passed_over(led, OTHER_WITNESS) == 0
+
+
+def test_a_witness_passes_over_nothing_that_somebody_about_to_vote_lacks() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
+    led.do()
+    led.acknowledge(OTHER, WITNESS, NEW)
+    publish_without_witness(led)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_VOTER, NEW),)))
+    led.do()
+    at = forget(led)
+    assert at < led.raft.last_index, "the change is in the log, and not in force"
+    assert passed_over(led, WITNESS) == 0
+    led.acknowledge(NEW)
+    led.raft.report_snapshot(WITNESS, ok=False)
+    assert passed_over(led, WITNESS) == at

@@ -109,6 +109,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "newcomer-behind": witnessed.newcomer_behind,
     "witness-replaced": witnessed.witness_replaced,
     "witness-damaged": witnessed.witness_damaged,
+    "witness-behind": witnessed.witness_behind,
 }
 
 

@@ -19,6 +19,7 @@ from angarium.testing.sim.script import (
     isolate,
     leader,
     let_pass,
+    replica_on,
     schedule,
     strike,
     until,
@@ -127,6 +128,32 @@ def witness_damaged(world: World) -> None:
     # Nobody is vouched for until there is a leader again: so it is still lost when all healed and
     # the others agree (seed 509 of those with witnesses).
     strike(world, "bit_flip", node, lambda: damage_snapshot(world, node))
+
+
+@schedule(WITNESSED)
+def witness_behind(world: World) -> None:
+    """The witness is away until nobody has what it lacks in a log; then the leader is lost, too."""
+    rng = world.faults.rng
+    (node,) = (world.nodes[one] for one in world.witness_ids)
+    for _ in range(2):
+        leading, other = _both(world)
+        strike(world, "partition", node, lambda: isolate(world, [node]))
+        until(world, lambda: _is_left_behind(world, leading, other))  # noqa: B023 - called now
+        if rng.random() < 0.5:
+            strike(world, "wipe", leading, leading.wipe)
+        else:
+            strike(world, "power_loss", leading, leading.lose_power)
+        world.network.heal()
+        _expect_acknowledgement(world, "with a witness that was behind what is kept")
+        leading.boot()
+        let_pass(world, rng.choice((50, 600)))
+
+
+def _is_left_behind(world: World, *full: SimNode) -> bool:
+    """Tell whether none of the full replicas has in its log what follows on the witness's."""
+    witness = world.operator.witness_of(GROUP)
+    assert witness is not None
+    return all(replica_on(one).first_index > witness.last_index + 1 for one in full)
 
 
 def _await_snapshot(world: World) -> None:
