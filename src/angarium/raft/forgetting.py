@@ -1,4 +1,4 @@
-"""What witnesses may forget, or pass over, of the log: nothing that a full voter could need of them.
+"""What witnesses may forget, or pass over, of the log: nothing that others could need of them.
 
 A witness votes and keeps the end of the log, but no state (`replica.witness`). What it acknowledged
 may lie nowhere else but with one full voter. So it keeps that until every full voter has it (the
