@@ -123,7 +123,7 @@ class Core:
         self.transferee = NO_REPLICA
         """Who should become leader in our place (thesis, section 3.10)."""
         self.is_transferee_called = False
-        """Whether it has our whole log and was told to campaign."""
+        """Whether it has our whole log and was told to campaign; each transfer begins anew."""
         self.pending_conf_index = Index(0)
         """No membership change may be proposed before the entry at this index is applied."""
         self.forgotten_index = Index(0)
@@ -198,7 +198,8 @@ class Core:
         # for it, hold new ones back until all of the tail is applied.
         self.pending_conf_index = self.log.last_index
         # Earlier leaders told witnesses of nothing that we do not have: we were one of those that
-        # they counted, or were given at least as much before we could vote.
+        # they counted, or were given at least as much before we could vote; and what they let one
+        # pass over was committed (Raft §5.4).
         self.forgotten_index = self.log.last_index
 
     @property

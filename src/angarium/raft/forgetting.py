@@ -7,7 +7,7 @@ may lie nowhere else but with one full voter. So it keeps that until every full 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.ids import Index, ReplicaId, is_witness
 from angarium.raft.conf_change import ChangeKind, decode_conf_change
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from angarium.raft.conf_change import ConfChange
     from angarium.raft.core import Core
+
+_COMES: Final = (ChangeKind.ADD_VOTER, ChangeKind.ADD_LEARNER)
 
 
 def floor(core: Core) -> Index:
@@ -49,53 +51,49 @@ def lacks_what_is_forgotten(core: Core, change: ConfChange) -> bool:
     if not core.tracker.has_witness:
         return False
     return any(
-        one not in core.tracker.voters and not _has(core, one, core.forgotten_index)
-        for one in _full_voters_of(change)
+        one.kind is ChangeKind.ADD_VOTER
+        and not is_witness(one.replica)
+        and one.replica not in core.tracker.voters
+        and not _has(core, one.replica, core.forgotten_index)
+        for one in change.changes
     )
 
 
 def may_pass_over(core: Core, witness: ReplicaId, index: Index) -> bool:
     """Tell whether a witness that lacks committed entries up to `index` may go on without them.
 
-    A voter may. As it lacks them they were committed without it, so a majority of the others has
-    them, and with them all that this witness has from before (Log Matching). Without this rule a
-    witness that was away for longer than logs are kept waited for a full voter that may be lost
-    for good, and nothing could be committed, not even that one's removal (seed 800400).
+    Only beside two full voters. What it lacks was committed without its vote, so both have it, and
+    with that all from before (Log Matching): it has nothing that one of them could need. Without
+    this rule a witness that was away for longer than logs are kept waited for a full voter that
+    may be lost for good, and nothing could be committed, not even that one's removal (seed 800400).
 
-    It does not hold for one that did not vote then, or in one half alone: another witness may have
-    been counted for them. Nor may anybody begin to vote without them, and some who are about to
-    were asked for less. Planted as witness-waits-for-the-lost and anybody-passes-over.
+    Nobody may come to vote who lacks it, not even by a change that a deposed leader has and we have
+    not: so everybody who listens has it, too. Planted as witness-waits-for-the-lost and
+    anybody-passes-over.
     """
     membership = core.tracker.membership
-    if witness not in membership.voters:
+    # Who agreed to what is committed; of a joint membership the half that did so from before, too.
+    agreed = membership.outgoing or membership.voters
+    # One that votes only by now, or in one half, was perhaps not asked, but another in its place.
+    if witness not in agreed or witness not in membership.voters or len(agreed) != 3:
         return False
-    if membership.is_joint and witness not in membership.outgoing:
-        return False
-    newcomers = {*_about_to_vote(core)}
-    if membership.is_joint:
-        newcomers |= membership.voters - membership.outgoing
+    newcomers = (membership.voters - agreed) | membership.learners | {*_coming(core)}
     return all(is_witness(one) or _has(core, one, index) for one in newcomers)
 
 
-def _about_to_vote(core: Core) -> Iterator[ReplicaId]:
-    """Yield the full replicas that become voters by changes which are not in force yet."""
+def _coming(core: Core) -> Iterator[ReplicaId]:
+    """Yield who listens or votes by changes in the log that are not in force yet."""
     log = core.log
     if core.pending_conf_index <= log.applied:
         return
-    behind = Index(log.last_index + 1)
-    at = Index(log.applied + 1)
+    at, behind = Index(log.applied + 1), Index(log.last_index + 1)
     while at < behind:
         entries = log.entries(at, behind, core.config.message_bytes_max)
         for entry in entries:
             if entry.kind is not EntryKind.NORMAL:
-                yield from _full_voters_of(decode_conf_change(entry))
+                changes = decode_conf_change(entry).changes
+                yield from (one.replica for one in changes if one.kind in _COMES)
         at = Index(at + len(entries))
-
-
-def _full_voters_of(change: ConfChange) -> Iterator[ReplicaId]:
-    for one in change.changes:
-        if one.kind is ChangeKind.ADD_VOTER and not is_witness(one.replica):
-            yield one.replica
 
 
 def _has(core: Core, replica: ReplicaId, index: Index) -> bool:

@@ -215,7 +215,8 @@ class RaftNode:
     def transfer_leader(self, to: ReplicaId) -> None:
         """Hand leadership over to `to`, once it has our whole log; a follower asks its leader to.
 
-        Proposals are refused meanwhile. After an election timeout the attempt is given up.
+        Proposals are refused meanwhile. After an election timeout the attempt is given up, and
+        after another one if `to` has our log by then.
         """
         stepping.step(self._core, Message(kind=MessageKind.TRANSFER_LEADER, sender=to))
 

@@ -7,7 +7,7 @@ and has no segments, so what it forgets it cannot give to anybody. Three rules m
   (`raft.replication`); nobody comes to vote who has less (`raft.reconfiguration`). So with every
   full voter that is left it has all that was ever acknowledged.
 - It does not jump over entries by a snapshot either, before all of them have these; or its leader
-  says that it may, for they were committed without it (`raft.forgetting`).
+  says that both full voters have what was committed without it (`raft.forgetting`).
 - It leads only where nobody else can be elected: when it alone of those that are left has the
   newest entries. Then it serves nobody, brings a full voter up to date out of its log, and hands
   over to that one at once.
@@ -124,9 +124,12 @@ class WitnessReplica(Replica):
         """Take a Raft message; of a snapshot only where it ends."""
         snapshot = message.snapshot
         if snapshot is not None:
-            # Jumping there forgets all before it. The leader offers it again, and says if nobody
-            # can need that. Planted as witness-jumps-over-what-others-lack.
-            if snapshot.index <= self.forgets_to or self._may_pass_over(message, snapshot):
+            if self.is_busy:
+                return  # one of our own is being written: as if it had been lost on the way
+            # Jumping there forgets all before it. The leader offers it again, and its message has
+            # an index up to which nobody can need that. Planted as
+            # witness-jumps-over-what-others-lack.
+            if snapshot.index <= max(self.forgets_to, message.index):
                 bare = structs.replace(snapshot, data=WITNESS_STATE)
                 super().receive(structs.replace(message, snapshot=bare))
             return
@@ -145,10 +148,6 @@ class WitnessReplica(Replica):
         """Give entries that are here; others may have those that are not."""
         if isinstance(message, EntriesRequest):
             give_entries(self._parts, message, says_if_gone=False)
-
-    def _may_pass_over(self, message: Message, snapshot: Snapshot) -> bool:
-        # As with floors, a deposed leader may not know who votes by now.
-        return message.index >= snapshot.index and message.term >= self.raft.term
 
     def _is_ahead_of(self, candidate: Message) -> bool:
         raft = self.raft

@@ -12,12 +12,11 @@ WITNESS, OTHER_WITNESS = witness_id(ReplicaId(4)), witness_id(ReplicaId(5))
 
 
 class Led:
-    """A leader of two full voters and a witness, and what it says."""
+    """A leader of two full voters or more and a witness, and what it says."""
 
-    def __init__(self) -> None:
-        self.storage = MemoryStorage(
-            Snapshot(Index(1), Term(1), ConfState(voters=(LEADER, OTHER, WITNESS)), b"")
-        )
+    def __init__(self, *more: ReplicaId) -> None:
+        voters = (LEADER, OTHER, *more, WITNESS)
+        self.storage = MemoryStorage(Snapshot(Index(1), Term(1), ConfState(voters=voters), b""))
         config = Config(
             id=LEADER,
             election_ticks=10,
@@ -30,8 +29,9 @@ class Led:
         self.raft.campaign()
         self.do()
         for kind in (MessageKind.PRE_VOTE_RESPONSE, MessageKind.VOTE_RESPONSE):
-            if not self.raft.is_leader:
-                self.hear(OTHER, kind, term=Term(self.raft.term + (kind.name[0] == "P")))
+            for one in (OTHER, *more):
+                if not self.raft.is_leader:
+                    self.hear(one, kind, term=Term(self.raft.term + (kind.name[0] == "P")))
         assert self.raft.is_leader
 
     def do(self) -> list[Message]:
@@ -144,11 +144,11 @@ def forget(led: Led) -> Index:
     return at
 
 
-def publish_without_witness(led: Led) -> None:
+def publish_without_witness(led: Led, *others: ReplicaId) -> None:
     for _ in range(3):
         led.raft.propose([b"x"])
         led.do()
-    led.acknowledge(OTHER)
+    led.acknowledge(OTHER, *others)
 
 
 def passed_over(led: Led, witness: ReplicaId) -> Index | None:
@@ -206,6 +206,39 @@ def test_a_witness_that_votes_in_one_half_may_not_pass_over_anything() -> None:
     assert led.raft.conf_state.voters_outgoing, "on its way: the old witness alone agrees"
     forget(led)
     assert passed_over(led, OTHER_WITNESS) == 0
+
+
+def test_a_witness_passes_over_nothing_beside_more_than_two_full_voters() -> None:
+    """A majority of four has it. When two of these leave, only one of the others may have it."""
+    led = Led(ReplicaId(6), ReplicaId(7))
+    publish_without_witness(led, ReplicaId(6))
+    forget(led)
+    assert passed_over(led, WITNESS) == 0
+
+
+def test_a_witness_passes_over_nothing_that_a_listener_lacks() -> None:
+    """A leader that was deposed may have let it vote, by an entry that nobody else has."""
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
+    led.do()
+    led.acknowledge(OTHER, WITNESS, NEW)
+    publish_without_witness(led)
+    at = forget(led)
+    assert passed_over(led, WITNESS) == 0
+    led.acknowledge(NEW)
+    led.raft.report_snapshot(WITNESS, ok=False)
+    assert passed_over(led, WITNESS) == at
+
+
+def test_a_witness_passes_over_nothing_while_somebody_is_coming_who_is_not_known() -> None:
+    led = Led()
+    led.acknowledge(OTHER, WITNESS)
+    publish_without_witness(led)
+    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
+    led.do()
+    forget(led)
+    assert passed_over(led, WITNESS) == 0
 
 
 def test_a_witness_passes_over_nothing_that_somebody_about_to_vote_lacks() -> None:

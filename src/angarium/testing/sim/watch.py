@@ -55,20 +55,17 @@ class Watch:
     def look_at_witness(
         self, witness: WitnessReplica, leader: PartitionReplica, ends: Mapping[ReplicaId, Index]
     ) -> None:
-        """Note whether full voters lack what a witness has forgotten; `ends`: of their logs.
-
-        Nobody may of two. Of four, one may: three are a majority with the witness.
-        """
+        """Note whether a full voter lacks what a witness has forgotten; `ends`: of their logs."""
         base = witness.storage.first_index() - 1
         voters = leader.raft.conf_state.voters
         if witness.id not in voters or leader.raft.term < witness.raft.term:
             return
-        lacking = [one for one in voters if ends.get(one, base) < base]
-        if len(lacking) > len(voters) - 1 - (len(voters) // 2 + 1):
-            told = ", ".join(f"{one} has none behind {ends[one]}" for one in lacking)
-            self._incident(
-                f"group {leader.group}: {witness.id} has forgotten entries up to {base}, and {told}"
-            )
+        for one in voters:
+            if ends.get(one, base) < base:
+                self._incident(
+                    f"group {leader.group}: {witness.id} has forgotten entries up to {base}, "
+                    f"and {one} has none behind {ends[one]}"
+                )
 
     def look_at_leader(self, replica: Replica) -> None:
         """Note whether a replica believes to lead, and whether others do as well."""
