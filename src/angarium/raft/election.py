@@ -101,7 +101,9 @@ def on_vote_request(core: Core, m: Message) -> None:
 
 def on_vote_response(core: Core, m: Message) -> None:
     """Count a vote, as a candidate or pre-candidate."""
-    if hear_commit(core, m) and _has_unapplied_conf_change(core):
+    known = core.log.committed
+    hear_commit(core, m)
+    if core.log.committed > known and _has_unapplied_conf_change(core):
         # We have asked the wrong ones, perhaps; again when we know whom to ask.
         core.become_follower(core.term, NO_REPLICA)
         return
@@ -122,8 +124,8 @@ def on_vote_response(core: Core, m: Message) -> None:
             _take_office(core)
 
 
-def hear_commit(core: Core, m: Message) -> bool:
-    """Commit what a voter knows to be committed, as far as our log is its log; tell if it was news.
+def hear_commit(core: Core, m: Message) -> None:
+    """Commit what a voter knows to be committed, as far as our log is its log.
 
     A leader that is not in the new membership steps down when that is committed, and may be the
     only one who knows. It does not campaign any more; the others, who still need its vote, lack
@@ -132,10 +134,8 @@ def hear_commit(core: Core, m: Message) -> bool:
     """
     log = core.log
     # The same term at the same index is the same log up to there (Raft §5.3).
-    if m.index <= log.committed or log.term_at(m.index) != m.log_term:
-        return False
-    log.commit_to(m.index)
-    return True
+    if m.index > log.committed and log.term_at(m.index) == m.log_term:
+        log.commit_to(m.index)
 
 
 def _known_commit(core: Core) -> tuple[Index, Term]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.unit.replica.several_hosts import SeveralHosts
 
 from angarium.ids import Index, NodeId, RaftGroupId, Term, witness_id
 from angarium.raft.messages import ConfState, Message, MessageKind, Snapshot
-from angarium.replica.witness import WitnessReplica
+
+if TYPE_CHECKING:
+    from angarium.replica.witness import WitnessReplica
 
 GROUP = RaftGroupId(1)
 FIRST, SECOND, THIRD = NodeId(1), NodeId(2), NodeId(3)
