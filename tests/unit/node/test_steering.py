@@ -90,6 +90,17 @@ def test_a_witness_makes_room_where_its_node_is_to_have_records() -> None:
     )
 
 
+def test_a_witness_takes_another_ones_place_while_a_full_replica_is_missing() -> None:
+    """Seed 860923: two of them voted, and a majority of the four needed one that was behind."""
+    one, two, three = (replica_id(NodeId(it), Incarnation(1)) for it in (1, 2, 3))
+    before, after = (witness_id(replica_id(NodeId(it), Incarnation(1))) for it in (4, 5))
+    state = ConfState(voters=(one, two, before), learners=(three, after))
+    match = {one: 990, two: 990, three: 10, after: 990}
+    assert step(state, voters={one, three, after}, match=match) == ConfChange(
+        (Change(ChangeKind.ADD_VOTER, after), Change(ChangeKind.REMOVE, before)),
+    )
+
+
 def test_a_witness_stays_until_the_full_replica_has_caught_up_that_stands_in_for_it() -> None:
     """One of two full replicas is away: without the witness nothing could be committed."""
     one, two, three, four = (replica_id(NodeId(it), Incarnation(1)) for it in (1, 2, 3, 4))
