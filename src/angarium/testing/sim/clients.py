@@ -56,6 +56,7 @@ class Producer:
         window: int,
         eager: bool,
         gives_up: float = GIVES_UP,
+        attempts_max: int = ATTEMPTS_MAX,
         in_turns: bool = False,
     ) -> None:
         self.world = world
@@ -69,6 +70,7 @@ class Producer:
         self._window = window
         self._eager = eager
         self._gives_up = gives_up
+        self._attempts_max = attempts_max
         self._turns = cycle(world.node_ids) if in_turns else None
         """Whom to ask next who leads; None: anybody."""
         self._epoch = 0
@@ -126,7 +128,7 @@ class Producer:
     def _attempt(self, operation: Publish) -> None:
         if operation not in self._open:
             return
-        if operation.attempts >= ATTEMPTS_MAX:
+        if operation.attempts >= self._attempts_max:
             self._give_up(operation)
             return
         operation.attempts += 1

@@ -7,6 +7,7 @@ an incident of the history.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from angarium.log.memory_disk import ROOMY
@@ -82,6 +83,7 @@ def probe(world: World, number: int, group: RaftGroupId) -> Publish:
         window=1,
         eager=True,
         gives_up=0.0,
+        attempts_max=sys.maxsize,  # time alone decides
         # Nodes do not tell it who leads. Guessing costs nothing where all are near; else it would
         # miss the leader more often than the bound has time for.
         in_turns=world.settings.wan is not None,

@@ -69,7 +69,7 @@ REGIONS_FROM = 170_000
 SHARE_HOMED = 0.4
 """Those of them whose partitions have a home, where all their voters are."""
 
-REGIONAL_TIME_MAX = 400 * SECOND
+REGIONAL_TIME_MAX = 600 * SECOND
 """How long such a run may take: whatever needs a majority takes a round trip between regions."""
 
 TICK = 20 * MILLISECOND
