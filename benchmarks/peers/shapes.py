@@ -10,7 +10,7 @@ import asyncio
 import os
 import statistics
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.bench.stamps import Stamps, numbers, record_id
@@ -93,9 +93,12 @@ class Shapes:
         """
         workers = max(workers, topics)
         count = int(rate * (WARM_UP_S + self._seconds)) // workers
-        async with self._opened(topics) as (client, names):
+        async with AsyncExitStack() as stack:
+            client, names = await stack.enter_async_context(self._opened(topics))
             reading = await self._setting.client(is_alone=True)
+            stack.push_async_callback(reading.close)
             reader = await reading.reader(names)
+            stack.push_async_callback(reader.close)
             start = time.monotonic_ns() + 200_000_000
             timed = start + int(WARM_UP_S * 1e9)
             sent: list[int] = []
@@ -131,8 +134,6 @@ class Shapes:
             receiving.cancel()
             with suppress(asyncio.CancelledError):
                 await receiving
-            await reader.close()
-            await reading.close()
             self._check(seen, sent)
         delays.sort()
         return Delays(statistics.median(delays), delays[len(delays) * 99 // 100])
@@ -181,9 +182,11 @@ class Shapes:
             ]
             started = time.perf_counter()
             reader = await first.reader([topic])
-            read = await _read(reader, len(acknowledged) + len(opening))
-            read_s = time.perf_counter() - started
-            await reader.close()
+            try:
+                read = await _read(reader, len(acknowledged) + len(opening))
+                read_s = time.perf_counter() - started
+            finally:
+                await reader.close()  # or a thread of its client may read for ever
             self._check(read, acknowledged + opening)
             return Published(len(acknowledged) / published_s, len(read) / read_s)
 
@@ -216,7 +219,11 @@ class Shapes:
 
 async def _read(reader: Reader, count: int) -> list[bytes]:
     read: list[bytes] = []
-    async with asyncio.timeout(READ_SECONDS_MAX):
-        while len(read) < count:
-            read += await reader.some()
+    try:
+        async with asyncio.timeout(READ_SECONDS_MAX):
+            while len(read) < count:
+                read += await reader.some()
+    except TimeoutError:
+        late = f"within {READ_SECONDS_MAX:g} s {len(read)} came of {count} acknowledged records"
+        raise SystemExit(late) from None
     return read
