@@ -13,6 +13,7 @@ from angarium.api import TopicConfig
 from angarium.client import Client
 from angarium.errors import InvalidArgument, PreconditionFailed
 from angarium.testing.cluster import Load, eventually
+from angarium.testing.cluster.processes import SMALL
 from angarium.testing.cluster.waiting import now_micros
 from angarium.testing.cluster.wan import WanNetwork
 
@@ -29,6 +30,9 @@ pytestmark = pytest.mark.timeout(600)
 WAIT_S = 180.0
 BEHIND_MICROS = 1_500_000
 """For how long one of the two full replicas gets nothing."""
+
+FORGOTTEN_RECORDS = 4_000
+"""So many have long left the logs of `SMALL` nodes, which keep 50 entries behind a snapshot."""
 
 ONE_WAY_S = 0.03
 REGIONS = ("eu", "us", "tie")
@@ -95,6 +99,39 @@ def test_either_of_two_regions_may_be_lost(run: Run, cluster_of: ClusterOf) -> N
             assert _files(folders[eu], groups)
             assert _files(folders[us], groups)
             assert _files(folders[tie], groups) == []
+
+    run(scenario())
+
+
+def test_a_region_may_be_lost_when_the_witness_comes_back_from_long_ago(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    """Seed 800400: nobody had the log from where it was on, and the lost one could not be asked."""
+
+    async def scenario() -> None:
+        async with cluster_of(3, regions=REGIONS, program=SMALL) as cluster:
+            tie = _in(cluster, "tie")
+            await cluster.create_topic("orders", config=WITNESSED)
+            async with Load(cluster, topic="orders", producers=4) as load:
+                await load.acknowledged_after(now_micros(), within_s=WAIT_S)
+                cluster.nodes[tie].kill()
+                gone = now_micros()
+
+                async def is_far_behind() -> bool:
+                    return load.acknowledged_records(gone, now_micros()) > FORGOTTEN_RECORDS
+
+                await eventually(is_far_behind, within_s=WAIT_S, what="the witness is far behind")
+                lost = await cluster.leader("orders")
+                cluster.nodes[lost].kill()
+                cluster.nodes[lost].wipe()
+                cluster.restart(tie)
+                await load.acknowledged_after(now_micros(), within_s=WAIT_S)
+                # With that its disk can be replaced.
+                cluster.restart(lost)
+                await cluster.back(lost, within_s=WAIT_S)
+                await cluster.settled(topics=["orders"], within_s=WAIT_S)
+                verdict = await load.conclude()
+            assert verdict.violations == []
 
     run(scenario())
 
