@@ -216,14 +216,20 @@ def test_a_witness_passes_over_nothing_beside_more_than_two_full_voters() -> Non
     assert passed_over(led, WITNESS) == 0
 
 
-def test_a_witness_passes_over_nothing_that_a_listener_lacks() -> None:
-    """A leader that was deposed may have let it vote, by an entry that nobody else has."""
+def led_with_a_listener_behind() -> Led:
+    """Return a leader one of whose listeners lacks, as the witness does, what is committed."""
     led = Led()
     led.acknowledge(OTHER, WITNESS)
     led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
     led.do()
     led.acknowledge(OTHER, WITNESS, NEW)
     publish_without_witness(led)
+    return led
+
+
+def test_a_witness_passes_over_nothing_that_a_listener_lacks() -> None:
+    """A leader that was deposed may have let it vote, by an entry that nobody else has."""
+    led = led_with_a_listener_behind()
     at = forget(led)
     assert passed_over(led, WITNESS) == 0
     led.acknowledge(NEW)
@@ -242,12 +248,7 @@ def test_a_witness_passes_over_nothing_while_somebody_is_coming_who_is_not_known
 
 
 def test_a_witness_passes_over_nothing_that_somebody_about_to_vote_lacks() -> None:
-    led = Led()
-    led.acknowledge(OTHER, WITNESS)
-    led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_LEARNER, NEW),)))
-    led.do()
-    led.acknowledge(OTHER, WITNESS, NEW)
-    publish_without_witness(led)
+    led = led_with_a_listener_behind()
     led.raft.propose_conf_change(ConfChange((Change(ChangeKind.ADD_VOTER, NEW),)))
     led.do()
     at = forget(led)
