@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from angarium.wire import Hello
 
 LEVEL_MIN: Final = 1
-LEVEL_MAX: Final = 7
+LEVEL_MAX: Final = 8
 """The feature levels this software can work at."""
 
 STAGES_BESIDE_LEVEL: Final = 2
