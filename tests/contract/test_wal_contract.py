@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from angarium.log.disk import Disk
+    from angarium.log.wal.group_log import GroupLog
 
 A, B = RaftGroupId(1), RaftGroupId(2)
 INCARNATION = Incarnation(0xABCDEF)
@@ -282,6 +283,72 @@ def test_damage_that_is_met_while_reading_is_told_and_can_be_repaired(disk: Disk
     again = opened(disk)
     assert again.recovered.groups[A].damage is None
     assert payloads(again) == payloads(wal)
+
+
+def flipped(disk: Disk, *payloads: bytes) -> None:
+    """Damage the first file of the log where these payloads lie."""
+    file = disk.open("wal/0000000000000001.log")
+    content = file.pread(file.size(), 0)
+    for payload in payloads:
+        file.pwrite([b"X"], content.index(payload))
+    file.close()
+
+
+def written_at_once(disk: Disk, count: int) -> None:
+    """Write neighbouring entries in one sync round, and close the log."""
+    wal = opened(disk)
+    wal.add_group(A)
+    wal.append(A, [entry(index, 1, b"payload %02d" % index) for index in range(1, count + 1)])
+    wal.sync()
+    wal.close()
+
+
+def indexes(log: GroupLog, lo: int, hi: int) -> list[int]:
+    return [one.index for one in log.entries(Index(lo), Index(hi), MANY_BYTES)]
+
+
+@pytest.mark.parametrize("damaged", [1, 2, 5, 21, 22])
+def test_a_read_never_passes_over_damage_inside_a_stretch(disk: Disk, damaged: int) -> None:
+    written_at_once(disk, 22)
+    flipped(disk, b"payload %02d" % damaged)
+    wal = opened(disk)
+    log = wal.log(A)
+    assert wal.recovered.was_clean
+    assert wal.take_hurt() == []
+    # Once to find it, and once with the entry known to be a hole.
+    for _ in range(2):
+        if damaged > 1:
+            assert indexes(log, 1, 23) == list(range(1, damaged))
+        with pytest.raises(CorruptData):
+            indexes(log, damaged, 23)
+        assert log.damaged is not None
+        assert log.damaged.first_damaged_index == log.damaged.last_damaged_index == damaged
+        assert wal.take_hurt() == [A]
+    if damaged < 22:
+        assert indexes(log, damaged + 1, 23) == list(range(damaged + 1, 23))
+
+
+def test_every_repaired_neighbour_is_read_while_their_repair_is_being_synced(disk: Disk) -> None:
+    written_at_once(disk, 22)
+    holes = range(5, 9)
+    flipped(disk, *(b"payload %02d" % index for index in holes))
+    wal = opened(disk)
+    log = wal.log(A)
+    for index in holes:
+        with pytest.raises(CorruptData):
+            indexes(log, index, 23)
+    wal.repair(A, [entry(index, 1, b"payload %02d" % index) for index in holes])
+    assert [bytes(one.data) for one in log.entries(Index(5), Index(6), MANY_BYTES)]
+    sync_round = wal.seal()
+    assert sync_round is not None
+    found: list[int] = []
+    while len(found) < 22:
+        found += indexes(log, len(found) + 1, 23)
+        assert found == list(range(1, len(found) + 1))
+    sync_round.write()
+    wal.synced(sync_round)
+    assert payloads(wal) == [b"payload %02d" % index for index in range(1, 23)]
+    assert log.damaged is None
 
 
 def test_a_sync_round_longer_than_a_file_gets_a_longer_file(disk: Disk) -> None:

@@ -27,7 +27,7 @@ from angarium.log.wal.format import (
 from angarium.log.wal.index import position_of, sequence_of
 
 if TYPE_CHECKING:
-    from angarium.ids import Buffer
+    from angarium.ids import Buffer, RaftGroupId
     from angarium.log.disk import Disk, File
     from angarium.log.wal.config import WalConfig
 
@@ -113,6 +113,8 @@ class WalFiles:
         """By sequence, oldest first."""
         self.current: WalFile | None = None
         """The one that is written to; None if the next sync round must begin another."""
+        self.hurt: set[RaftGroupId] = set()
+        """Groups in whose entries damage was found while reading."""
         self.last_sequence = 0
         self.last_end = 0
         """Up to where the newest file is good, when there is no current one."""

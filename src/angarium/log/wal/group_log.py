@@ -7,6 +7,7 @@ and verified each time.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Protocol
 
 from angarium.batch.checksum import crc32c_of_bytes, extend
@@ -41,6 +42,10 @@ class FrameSource(Protocol):
     def read(self, where: int, length: int) -> bytes:
         """Return up to `length` bytes of the file and position that `where` names."""
 
+    @property
+    def hurt(self) -> set[RaftGroupId]:
+        """Groups in whose entries damage was found while reading; the log's owner empties it."""
+
 
 class GroupLog(EntryIndex):
     """One group's entries, first to last."""
@@ -54,7 +59,8 @@ class GroupLog(EntryIndex):
         self.recent_first = 1
         """The index of `recent[0]`; from here on every entry is in memory."""
         self.repaired: dict[int, Entry] = {}
-        """Repaired entries that are not synced yet."""
+        """Repaired entries that are not synced yet. They count as whole: whatever comes behind them
+        is synced with them, or later."""
         self.synced_last = 0
         """Entries up to here may leave memory."""
         self.rewinds = 0
@@ -93,8 +99,8 @@ class GroupLog(EntryIndex):
     def entries(self, lo: Index, hi: Index, bytes_max: int) -> Sequence[Entry]:
         """Return the entries from `lo` up to but without `hi`, within `bytes_max`, at least one.
 
-        Raises `CorruptData` if the one at `lo` is damaged; a damaged one further on ends the
-        answer before it.
+        They follow one another: a damaged entry, or one that has to be asked for anew, ends the
+        answer before it. Raises `CorruptData` if the one at `lo` is damaged.
         """
         if lo <= self.snapshot_index:
             raise Compacted(f"group {self.group}: {lo} lies below {self.snapshot_index + 1}")
@@ -110,12 +116,16 @@ class GroupLog(EntryIndex):
         found: list[Entry] = []
         for start, stop in self._stretches(lo, self._affordable(lo, hi, bytes_max)):
             try:
-                found += self._read(start, stop)
+                part = self._read(start, stop)
             except CorruptData:
-                self.damaged = self.damage()
                 if not found:
                     raise
                 return found
+            found += part
+            # What lies behind must not be joined to it: an applied log with a hole is another
+            # history than the group's. Planted as hole-in-the-log-passed-over.
+            if len(part) < stop - start:
+                return within_bytes(found, bytes_max)
         if lo + len(found) == self.recent_first < hi:
             found += self.recent[: hi - self.recent_first]
         return within_bytes(found, bytes_max)
@@ -148,10 +158,16 @@ class GroupLog(EntryIndex):
         return stretches
 
     def _read(self, start: int, stop: int) -> list[Entry]:
-        """Read frames that lie next to each other, and verify them."""
+        """Read frames that lie next to each other, and verify them; fewer if one is damaged."""
+        # Sealed together, repaired entries are neighbours on disk before they are synced there.
         if start in self.repaired:
-            return [self.repaired[start]]
-        where = self.address_of(start)
+            indexes = takewhile(self.repaired.__contains__, range(start, stop))
+            return [self.repaired[index] for index in indexes]
+        try:
+            where = self.address_of(start)
+        except CorruptData:
+            self._note_damage()
+            raise
         lengths = [
             FRAME_HEADER_BYTES + padded(self.sizes[index - self.base])
             for index in range(start, stop)
@@ -165,11 +181,28 @@ class GroupLog(EntryIndex):
                 # Found while serving. From here on the entry is a hole, for reads, for the owner
                 # (`damaged`) and for the next table alike.
                 self.spoil(index)
+                self._note_damage()
                 if entries:
                     return entries
                 raise
             position += length
         return entries
+
+    def _damaged_range(self) -> tuple[int | None, int | None]:
+        repaired = self.repaired
+        if not repaired:
+            return super()._damaged_range()
+        lost = [
+            index
+            for index in range(self.snapshot_index + 1, self.addressed_last + 1)
+            if index not in repaired
+            and (index < self.base or self.addresses[index - self.base] == HOLE)
+        ]
+        return (lost[0], lost[-1]) if lost else (None, None)
+
+    def _note_damage(self) -> None:
+        self.damaged = self.damage()
+        self._source.hurt.add(self.group)
 
     def _entry(self, frames: bytes, position: int, index: int) -> Entry:
         """Return the entry whose frame starts at `position`; `CorruptData` if it is not whole."""

@@ -149,6 +149,15 @@ class Wal:
         self.remove_group(group)
         return self.add_group(group)
 
+    def take_hurt(self) -> list[RaftGroupId]:
+        """Return the groups in which reads have found damage since the last call."""
+        hurt = self._files.hurt
+        if not hurt:
+            return []
+        found = sorted(group for group in hurt if group in self._logs)
+        hurt.clear()
+        return found
+
     # --- buffering --------------------------------------------------------------------------
 
     def append(
@@ -275,7 +284,7 @@ class Wal:
         """Buffer entries, fetched from peers, in the place of damaged ones.
 
         They must be committed, and lie within the damaged range. What is intact behind them stays.
-        `log(group).damaged` becomes None once the last hole is sealed.
+        `log(group).damaged` becomes None with the last hole.
         """
         self._check_alive()
         log = self.log(group)
@@ -299,6 +308,7 @@ class Wal:
             touch.repairs += ((entry.index, entry.term, offset, size),)
             log.repaired[entry.index] = entry
             log.set_term(entry.index, entry.term)
+        log.damaged = log.damage()
         self._buffer.add_entries(framed)
 
     @property
