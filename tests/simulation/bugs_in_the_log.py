@@ -20,14 +20,13 @@ from angarium.log.wal.replay import Replay
 from angarium.log.wal.scan import FileScan
 from angarium.node.recollections import Recollections
 from angarium.raft.messages import HardState
-from angarium.replica import opening, scrutiny
+from angarium.replica import opening, roster, scrutiny
 from angarium.replica.catching_up import CatchingUp
 from angarium.replica.host import Host
 from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.partition import Partition
-from angarium.replica.repair import IdentityLost
+from angarium.replica.repair import IdentityLost, entries_to_refetch
 from angarium.replica.replica import Replica
-from angarium.replica.roster import Roster
 from angarium.replica.snapshots import Snapshots
 from angarium.testing.disk import SimulatedDisk
 from angarium.testing.sim.node import SimNode
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from angarium.ids import Index, Offset, RaftGroupId, ReplicaId
     from angarium.log.disk import File
     from angarium.log.segments.segment import Segment
-    from angarium.log.wal import Wal
+    from angarium.log.wal import Damage, Wal
     from angarium.log.wal.scan import Frame, ScannedRound
     from angarium.raft.messages import Message, Snapshot
     from angarium.replica.work import Work
@@ -151,14 +150,14 @@ def damage_cut_silently() -> Iterator[Replaced]:
 @bug(seeds_max=60, run=rotten)
 def recovering_replica_goes_on() -> Iterator[Replaced]:
     """A replica that has lost part of its log goes on at once, without it, as the voter it was."""
-    original = Roster._missing
+    original = entries_to_refetch
 
-    def missing(self: Host, group: RaftGroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
-        if self.wal.log(group).damaged is not None:
+    def refetched(damage: Damage | None, *, known_commit: Index) -> tuple[Index, Index] | None:
+        if damage is not None:
             raise IdentityLost("planted: what is left is given up")
-        return original(self, group, snapshot)
+        return original(damage, known_commit=known_commit)
 
-    yield Replaced(Roster, "_missing", missing)
+    yield Replaced(roster, "entries_to_refetch", refetched)
     yield from _lost_begin_anew_as_they_were()
     yield from _others_believe_whoever_comes_back()
 

@@ -76,7 +76,7 @@ class ChangeQueue:
             self._applied(fates, answer)
 
         self._replica.partition.submit(command, now=self._around.now(), reply=reply)
-        self._replica.process()
+        self._replica.poke()
         self._around.carry_on()
 
     def _applied(self, fates: list[Fate], answer: Published | AngariumError) -> None:

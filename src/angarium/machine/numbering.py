@@ -32,6 +32,7 @@ from angarium.machine.keys import KEYED_FROM, Keys
 from angarium.machine.outcomes import (
     Appended,
     Done,
+    Misnumbered,
     PublishedStage,
     Refused,
     Reserved,
@@ -173,9 +174,18 @@ class Numbering:
         # The leader has stamped offset and time before it proposed. The machine checks, since an
         # entry that does not fit would overwrite offsets that others have read.
         if base != self.next_offset or not self.clock < time <= TIME_MAX:
-            # Only a leader at fault numbers so. Every replica refuses it alike.
+            # Only a leader at fault numbers so, or this replica lacks records (`misnumbered`).
             return refused(InvalidCommand, f"{base} at {time} is not what comes next")
         return self.number(span=span, producer=producer, epoch=epoch, sequence=sequence, time=time)
+
+    def misnumbered(self, batch: memoryview) -> Misnumbered | None:
+        """Return how the stamp of a batch that was refused just now is wrong; None if it is not."""
+        base, time, *_ = NUMBERING_FIELDS.unpack_from(batch)
+        if base > self.next_offset:
+            return Misnumbered.ABOVE
+        if base < self.next_offset or not self.clock < time <= TIME_MAX:
+            return Misnumbered.NOT_ABOVE
+        return None
 
     def tick(self, command: commands.Cursors) -> Refused | None:
         """Let the clock go on with changes of groups, which number nothing."""

@@ -7,6 +7,7 @@ holds no batch.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -166,6 +167,15 @@ class StageAppend(msgspec.Struct, frozen=True, gc=False):
     batches: bytes
 
 
+class Misnumbered(Enum):
+    """How the offset that a leader stamped on a refused batch differs from the next one here."""
+
+    ABOVE = "above"
+    """The leader had records that are missing here."""
+    NOT_ABOVE = "not above"
+    """Records here have that offset, or that time, already: the leader lacked them."""
+
+
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that followed from one entry."""
 
@@ -192,3 +202,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: Offset = Offset(0)
     clock: Micros = Micros(0)
     """Where the partition and its clock stand after this entry."""
+
+    misnumbered: Misnumbered | None = None
+    """Set if a batch was refused for its stamp. The outcome is the same on every replica that has
+    the same records, so one that differs from its leader shows here."""

@@ -18,7 +18,7 @@ from angarium.machine.commands import APPEND, Cursors, batches_of, decode
 from angarium.machine.cursors import Groups
 from angarium.machine.fingerprint import running_hash
 from angarium.machine.numbering import Numbering
-from angarium.machine.outcomes import Appended, Applied, Outcome, Refused
+from angarium.machine.outcomes import Appended, Applied, Misnumbered, Outcome, Refused
 from angarium.machine.partition_limits import PartitionLimits
 from angarium.machine.partition_state import read_state, state_frames
 from angarium.machine.snapshots import joined
@@ -124,6 +124,7 @@ class PartitionMachine:
         numbering = self.numbering
         outcomes: list[Outcome] = []
         visible = []
+        misnumbered: Misnumbered | None = None
         for view in batches:
             # Duplicates and refusals are decided again here, and not taken from the leader: it is
             # the log alone that counts.
@@ -131,12 +132,15 @@ class PartitionMachine:
             outcomes.append(outcome)
             if type(outcome) is Appended:
                 visible.append(view)
+            elif misnumbered is None and type(outcome) is Refused:
+                misnumbered = numbering.misnumbered(view)
         return Applied(
             index=index,
             outcomes=tuple(outcomes),
             visible=tuple(visible),
             next_offset=Offset(numbering.next_offset),
             clock=Micros(numbering.clock),
+            misnumbered=misnumbered,
         )
 
     def _perform(self, index: Index, term: Term, command: Command) -> Applied:

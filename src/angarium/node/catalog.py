@@ -260,7 +260,7 @@ class NodeCatalog(CatalogView):
             replica.read_index(lambda refused: settle(refused or Done(changed=False)))
         else:
             replica.submit(command, now=self._node.now(), reply=settle)
-        replica.process()
+        replica.poke()
         self._node.wake()
         async with in_time(self._node.config.request_timeout_s, "a change of the catalog"):
             outcome = await future

@@ -199,7 +199,7 @@ class Driver:
                 if replica.raft.holds_entries:
                     self._hold(group)
                 else:
-                    replica.process()
+                    replica.poke()
         # The end of a sync, and every commit, looks again by itself.
         if self._gathering and not host.is_syncing and not self._is_patient:
             self._is_patient = True

@@ -43,5 +43,5 @@ def propose(node: Node, replica: PartitionReplica, command: Command) -> None:
             _log.debug("%s was not taken: %s", type(command).__name__, answer)
 
     replica.partition.submit(command, now=node.now(), reply=note)
-    replica.process()
+    replica.poke()
     node.wake()

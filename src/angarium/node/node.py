@@ -495,7 +495,7 @@ class Node:
         replica = self.host.catalog if group == CATALOG_GROUP else self.host.replicas.get(group)
         if replica is not None:
             replica.raft.campaign()
-            replica.process()
+            replica.poke()
             self.wake()
 
     def greeting(self, role: Role) -> Hello:

@@ -135,7 +135,7 @@ class Placement:
 
     def _transfer(self, replica: Replica, target: ReplicaId) -> None:
         replica.raft.transfer_leader(target)
-        replica.process()
+        replica.poke()
         self._node.wake()
 
     def _successor(self, replica: Replica) -> ReplicaId | None:
@@ -383,7 +383,7 @@ class Placement:
             return bool(state.voters_outgoing)
         with suppress(AngariumError):
             replica.propose_conf_change(change)
-            replica.process()
+            replica.poke()
             self._node.wake()
         return True
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from angarium.errors import CorruptData
 from angarium.ids import Index, Term
 from angarium.raft.config import ENTRY_OVERHEAD_BYTES
 from angarium.raft.errors import Compacted, LogContradiction, Unavailable
@@ -148,6 +149,7 @@ class RaftLog:
             raise Compacted(f"index {lo} is compacted")
         stored_hi = min(hi, offset)
         stored = self._storage.entries(lo, stored_hi, bytes_max)
+        check_continuous(stored, lo)
         if hi <= offset or len(stored) < stored_hi - lo:
             return tuple(stored)
         used = data_bytes(stored) + len(stored) * ENTRY_OVERHEAD_BYTES
@@ -397,6 +399,16 @@ class RaftLog:
         if self.pending_snapshot is not None and self.pending_snapshot.index == index:
             self.pending_snapshot = None
             self._snapshot_in_progress = False
+
+
+def check_continuous(stored: Sequence[Entry], first: Index) -> None:
+    """Raise `CorruptData` unless `stored` is not empty, begins at `first` and has no gap.
+
+    What is applied, or sent, behind a gap is another history. Planted as
+    hole-in-the-log-passed-over.
+    """
+    if not stored or stored[0].index != first or stored[-1].index != first + len(stored) - 1:
+        raise CorruptData(f"the stored log does not go on at entry {first} without a gap")
 
 
 def data_bytes(entries: Sequence[Entry]) -> int:

@@ -391,7 +391,11 @@ class RaftNode:
     def entries_after(self, index: Index) -> tuple[Entry, ...]:
         """Return every entry of the log above `index`, written, committed or neither."""
         log = self._core.log
-        return log.entries(Index(index + 1), Index(log.last_index + 1), NO_LIMIT)
+        found: tuple[Entry, ...] = ()
+        # A read may end early, in front of damage; half a tail would be another log.
+        while (after := index + len(found)) < log.last_index:
+            found += log.entries(Index(after + 1), Index(log.last_index + 1), NO_LIMIT)
+        return found
 
     def match(self, replica: ReplicaId) -> Index | None:
         """Return up to where a member's log is known to equal ours; None if it is no member."""

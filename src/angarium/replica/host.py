@@ -18,7 +18,7 @@ from angarium.ids import node_of
 from angarium.raft.messages import Message, MessageKind
 from angarium.replica.fullness import MARK_TICKS
 from angarium.replica.hastening import Hastening
-from angarium.replica.peers import EntriesReply, PeerMessage, Rest, Vouch
+from angarium.replica.peers import EntriesReply, EntriesRequest, PeerMessage, Rest, Vouch
 from angarium.replica.roster import Roster
 from angarium.replica.round_trips import RoundTrips
 from angarium.replica.scrutiny import Objection, objection_to
@@ -110,6 +110,7 @@ class Host(Roster):
         # node is the one way that needs no rule in Raft.
         if self.wal.is_exhausted:
             return
+        self._stop_damaged()
         self._wake()
         self.outbox.release_commit_news()
         self._allow_for_distances()
@@ -126,6 +127,19 @@ class Host(Roster):
         self._bury()
         self._go_on_with_repairs()
         self._go_on_with_copies()
+
+    def _stop_damaged(self) -> None:
+        """Stop replicas that met damage when they were called by others than this host."""
+        broken, self.outbox.broken = self.outbox.broken, []
+        for replica, damage in broken:
+            if self._replica(replica.group) is replica:
+                self._stop(replica.group, damage)
+        # Reads that ended in front of damage raised nothing.
+        for group in self.wal.take_hurt():
+            found = self._replica(group)
+            is_hurt = self.wal.log(group).damaged is not None
+            if is_hurt and found is not None and not found.halted:
+                self._stop(group, CorruptData("entries of its log cannot be read"))
 
     def _allow_for_distances(self) -> None:
         """Let elections wait as long as votes are under way; now and then is often enough."""
@@ -318,6 +332,8 @@ class Host(Roster):
         if repair is not None:
             if isinstance(message, EntriesReply):
                 self._take_repair(message, repair)
+            elif isinstance(message, EntriesRequest):
+                self._give_while_repairing(message, repair)
             return
         replica = self._replica(message.group)
         if replica is None or replica.halted:

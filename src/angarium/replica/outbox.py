@@ -14,6 +14,7 @@ from angarium.replica.scrutiny import Refusals
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from angarium.errors import CorruptData
     from angarium.ids import RaftGroupId, ReplicaId
     from angarium.log.segments import SegmentDamage
     from angarium.raft.messages import Message
@@ -30,6 +31,7 @@ class Outbox:
         "_syncs_done",
         "_under_way",
         "awaits_catalog",
+        "broken",
         "chores",
         "commit_news",
         "damage",
@@ -67,6 +69,8 @@ class Outbox:
         """Work that blocks and that somebody waits for: to be done soon, each in its own time."""
         self.damage = DamageBook(self.listener)
         """What was found damaged, mended or lost in any of the groups."""
+        self.broken: list[tuple[Replica, CorruptData]] = []
+        """Replicas that met damage when a caller other than the host was at work with them."""
         self.hurt: set[RaftGroupId] = set()
         """Groups in whose segments damage was found. It is mended even while they rest."""
         self.touched: set[RaftGroupId] = set()

@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.errors import AngariumError, LayoutChanged, LimitExceeded, NotLeader
+from angarium.errors import AngariumError, CorruptData, LayoutChanged, LimitExceeded, NotLeader
 from angarium.ids import Index, Micros, Term
-from angarium.machine import Appended, PartitionMachine, Projection, knows
+from angarium.machine import Appended, Misnumbered, PartitionMachine, Projection, knows
 from angarium.machine.commands import APPEND, Kind, Restore, Stage
 from angarium.modes import DeliveryMode
+from angarium.raft import LogContradiction
 from angarium.raft.messages import EntryKind
 from angarium.replica.acks import Acks, Published
 from angarium.replica.partition_files import PartitionFiles
 from angarium.replica.partition_snapshot import PartitionSnapshot, decoded
+from angarium.replica.repair import IdentityLost
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -119,12 +121,20 @@ class Partition:
         """The term in which this replica leads; 0 while it does not."""
         self._applied = Index(0)
         """The last entry taken since opening, a change of membership included."""
+        self._replayed_to = Index(0)
+        """Entries up to here were in the log when this replica was opened."""
+        self._lacks_records = False
+        """Whether the last batch of a leader was numbered above what this replica has."""
         self._held: tuple[Entry, Applied] | None = None
         """A large commit that the machine has carried out and that is still being brought in."""
 
-    def attach(self, entries: LogEntries) -> None:
-        """Say where new entries go, and where those not yet applied are read from."""
+    def attach(self, entries: LogEntries, *, replayed_to: Index) -> None:
+        """Set where new entries go, and where those not yet applied are read from.
+
+        Entries up to `replayed_to` were in the log before this start.
+        """
         self._log_entries = entries
+        self._replayed_to = replayed_to
 
     @property
     def log(self) -> PartitionLog:
@@ -158,7 +168,13 @@ class Partition:
             self._projection = Projection(self.machine)
             # Everything in the tail counts, committed or not: as long as this replica leads, it is
             # what will be applied (Leader Append-Only, Raft §5.3).
-            for entry in self._log_entries.unapplied():
+            try:
+                tail = self._log_entries.unapplied()
+            except CorruptData:
+                # The host repairs the log with its next tick; until then nothing can be numbered.
+                self._projection = None
+                return None
+            for entry in tail:
                 if entry.kind is EntryKind.NORMAL:
                     self._projection.replay(entry.term, entry.data)
         return self._projection
@@ -296,6 +312,8 @@ class Partition:
             self.acks.applied(entry.index, entry.term, ())
             return
         applied = self.machine.apply(entry.index, entry.term, entry.data)
+        if applied.misnumbered is not None or self._lacks_records:
+            self._compare_with_leader(entry, applied)
         if self._projection is not None and entry.data:
             # The projection has foreseen this entry; from here on the machine itself holds its
             # rows.
@@ -308,6 +326,31 @@ class Partition:
             self._held = entry, applied
         else:
             self._conclude(entry, applied)
+
+    def _compare_with_leader(self, entry: Entry, applied: Applied) -> None:
+        """Raise if a committed batch is numbered otherwise than the records here continue.
+
+        Raises `IdentityLost` on a replica that lacks records, and `LogContradiction` on one that
+        has records which the leader lacked: its files may be the only ones with all of them, and
+        are never given up for a copy of that leader's. Planted as misnumbered-batch-passed-over.
+        """
+        is_replayed = entry.index <= self._replayed_to
+        if applied.misnumbered is Misnumbered.NOT_ABOVE and not is_replayed:
+            raise LogContradiction(
+                f"entry {entry.index} numbers records that follow on fewer than the "
+                f"{self.machine.next_offset} that are committed here"
+            )
+        if applied.misnumbered is Misnumbered.ABOVE:
+            self._lacks_records = True
+        elif applied.visible and entry.data[0] == APPEND:
+            # Leaders have gone on from where this replica is: all of them refused what it refused.
+            self._lacks_records = False
+        # A refusal that an earlier life has passed over stops no start by itself.
+        if self._lacks_records and entry.index >= self._replayed_to:
+            raise IdentityLost(
+                f"its leader numbered entry {entry.index} above record {self.machine.next_offset}, "
+                "where this replica ends: committed records are missing here"
+            )
 
     def _conclude(self, entry: Entry, applied: Applied) -> None:
         """Let readers and whoever waits hear of an entry whose batches are all in the segments."""

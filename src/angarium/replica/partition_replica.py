@@ -58,7 +58,7 @@ class PartitionReplica(Replica):
         self._server = SegmentServer(parts, files)
         self._spoiled: CorruptData | None = None
         """What was found wrong while a large commit was brought in."""
-        partition.attach(self)
+        partition.attach(self, replayed_to=self.raft.last_index)
 
     @property
     def is_in_use(self) -> bool:

@@ -9,7 +9,7 @@ must come back as somebody else (`IdentityLost`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from angarium.errors import CorruptData
 from angarium.ids import Index, Term
@@ -53,7 +53,17 @@ def entries_to_refetch(damage: Damage | None, *, known_commit: Index) -> tuple[I
 class Repair:
     """One group's missing entries, being fetched. Stands where the replica will stand."""
 
-    __slots__ = ("_collected", "_group", "_high", "_id", "_next", "_peers", "_term_max", "_turn")
+    __slots__ = (
+        "_collected",
+        "_group",
+        "_high",
+        "_id",
+        "_next",
+        "_peers",
+        "_term_max",
+        "_turn",
+        "committed",
+    )
 
     def __init__(
         self,
@@ -62,6 +72,7 @@ class Repair:
         replica: ReplicaId,
         low: Index,
         high: Index,
+        committed: Index,
         term_max: Term,
         peers: tuple[ReplicaId, ...],
     ) -> None:
@@ -69,10 +80,26 @@ class Repair:
         self._id = replica
         self._next = low
         self._high = high
+        self.committed = committed
+        """Up to here the log's entries are known to be committed, so peers may be given them."""
         self._term_max = term_max
         self._peers = [peer for peer in peers if peer != replica]
         self._turn = 0
         self._collected: list[Entry] = []
+
+    @classmethod
+    def of_nothing(cls, group: RaftGroupId, replica: ReplicaId) -> Self:
+        """Return a repair that is complete: the replica is only opened again."""
+        none = Index(0)
+        return cls(
+            group=group,
+            replica=replica,
+            low=Index(1),
+            high=none,
+            committed=none,
+            term_max=Term(0),
+            peers=(),
+        )
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from angarium.errors import (
     AngariumError,
+    CorruptData,
     DiskFull,
     NewerRelease,
     NotLeader,
@@ -379,14 +380,20 @@ class Replica:
             raft.propose([data], at_once=not holds)
         except ProposalDropped as dropped:
             raise NotLeader(str(dropped), leader=raft.leader) from None
+        except CorruptData:
+            # An older entry could not be read for a follower. The new one is in the log by now, and
+            # may be committed. With its next tick the host takes this replica down to have its log
+            # repaired; the outcome of what waits is unknown then.
+            pass
         self._held_bytes = held
         return raft.last_index
 
     def send_held(self) -> None:
         """Write and send the entries that have waited for others, if any have."""
         if self.raft.holds_entries:
-            self.raft.send_held()
-            self.process()
+            with suppress(CorruptData):  # as in `propose`
+                self.raft.send_held()
+            self.poke()
 
     def propose_conf_change(self, change: ConfChange) -> None:
         """Ask for another membership; raises `NotLeader` where `propose` would."""
@@ -394,6 +401,8 @@ class Replica:
             self.raft.propose_conf_change(change)
         except ProposalDropped as dropped:
             raise NotLeader(str(dropped), leader=self.raft.leader) from None
+        except CorruptData:
+            pass  # as in `propose`
 
     def read_index(self, done: Callable[[AngariumError | None], None]) -> None:
         """Call `done` once everything committed before this call has been applied here."""
@@ -444,6 +453,15 @@ class Replica:
             is_ready = raft.has_ready()
         if self._reads.are_confirmed:
             self._reads.answer(self.seen_index)
+
+    def poke(self) -> None:
+        """Do as `process`, for callers other than the host, which hears of damage with its tick."""
+        try:
+            self.process()
+        except CorruptData as damaged:
+            # What the core had decided is carried out in part: nothing may follow.
+            self.is_closed = True
+            self._outbox.broken.append((self, damaged))
 
     def _send_append(self, message: Message) -> None:
         # To one that has the whole log an append without entries says only how far is committed,
@@ -538,6 +556,7 @@ class Replica:
         state = self._state
         is_changed = False
         done = 0
+        self._check_continuous(entries)
         for entry in entries:
             if entry.kind is EntryKind.NORMAL and not state.understands(entry.data):
                 # The replicas of a newer release make something of it. Passing over it would make
@@ -568,6 +587,12 @@ class Replica:
         if is_changed:
             self._remember_membership()
         return done
+
+    def _check_continuous(self, entries: Sequence[Entry]) -> None:
+        # The last door before the state: behind a gap it would become another than its group's.
+        last = self.applied + len(entries)
+        if entries and (entries[0].index != self.applied + 1 or entries[-1].index != last):
+            raise CorruptData(f"entry {self.applied} of its log is not followed by the next one")
 
     def _remember_membership(self) -> None:
         """Write down soon how far is committed: here this is more than a hint.

@@ -15,7 +15,7 @@ from angarium.ids import CATALOG_GROUP, Index, Term
 from angarium.log.halts import Halts
 from angarium.log.snapshots import SnapshotStore
 from angarium.log.wal import Wal
-from angarium.raft import LogContradiction
+from angarium.raft import Compacted, LogContradiction, Unavailable
 from angarium.raft.messages import ConfState, Snapshot
 from angarium.replica.catalog import empty_catalog
 from angarium.replica.catalog_replica import CatalogReplica
@@ -26,6 +26,7 @@ from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.pacing import Pace
 from angarium.replica.partition_files import folders_in
 from angarium.replica.partition_snapshot import empty_partition
+from angarium.replica.peers import EntriesReply
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
 from angarium.replica.sleeping import Sleepers
 from angarium.replica.witness import WITNESS_STATE, WITNESS_TIMEOUTS, WitnessReplica
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from angarium.replica.config import HostConfig
     from angarium.replica.listener import HostListener
     from angarium.replica.partition_replica import PartitionReplica
-    from angarium.replica.peers import EntriesReply
+    from angarium.replica.peers import EntriesRequest
     from angarium.replica.replica import Replica
     from angarium.replica.work import Work
 
@@ -93,6 +94,7 @@ class Roster:
         self._halts = Halts(disk)
         self.wal = Wal.open(disk, incarnation=incarnation, config=config.wal)
         self._disk = disk
+        self._message_bytes_max = config.replica.message_bytes_max
         self._snapshots = SnapshotStore(disk)
         self._opener = Opener(
             disk=disk,
@@ -364,19 +366,32 @@ class Roster:
         if group in self.own_ids.unreadable:
             self._lose(group, IdentityLost("the file that says who this replica is is damaged"))
             return
+        if not self._begin_repair(group, committed=Index(0)):
+            self._start(group)
+
+    def _begin_repair(self, group: RaftGroupId, *, committed: Index) -> bool:
+        """Have the damaged entries of a log fetched from peers; False if none is damaged.
+
+        Everything up to `committed` is known to be so, whatever the log says. A replica whose log
+        nobody can repair is lost.
+        """
+        log = self.wal.log(group)
         try:
             snapshot = self._snapshots.load(group) or Snapshot()
-            missing = self._missing(group, snapshot)
+            if log.damaged is not None:
+                # Entries that the snapshot stands for need no repair.
+                self.wal.compact(group, snapshot.index, snapshot.term)
+            committed = max(committed, log.hard_state.commit, snapshot.index)
+            missing = entries_to_refetch(log.damaged, known_commit=committed)
         except CorruptData as damaged:
             self._lose(group, self._as_halted(group, damaged))
-            return
+            return True
         if missing is None:
-            self._start(group)
-            return
+            return False
         what = f"entries {missing[0]} to {missing[1]} of its log"
         if group in self._halts.why:
             self._lose(group, self._as_halted(group, CorruptData(f"{what} are damaged")))
-            return
+            return True
         self.outbox.damage.note(Fate.FOUND, group, what)
         conf_state = snapshot.conf_state
         # Until peers have filled the holes there is no core for this group: it neither votes nor
@@ -386,18 +401,11 @@ class Roster:
             replica=self.own_ids.in_group(group),
             low=missing[0],
             high=missing[1],
-            term_max=self.wal.log(group).hard_state.term,
+            committed=committed,
+            term_max=log.hard_state.term,
             peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
         )
-
-    def _missing(self, group: RaftGroupId, snapshot: Snapshot) -> tuple[Index, Index] | None:
-        """Return which entries of a damaged log peers are to be asked for."""
-        log = self.wal.log(group)
-        if log.damaged is not None:
-            # Entries that the snapshot stands for need no repair.
-            self.wal.compact(group, snapshot.index, snapshot.term)
-        known_commit = Index(max(log.hard_state.commit, snapshot.index))
-        return entries_to_refetch(log.damaged, known_commit=known_commit)
+        return True
 
     def _start(self, group: RaftGroupId) -> None:
         assert not self.is_leaving(group), "the old files go first"
@@ -440,8 +448,23 @@ class Roster:
         if isinstance(damage, LogContradiction) and replica is not None:
             # Kept, and stopped for good. It may be the only one that has what was acknowledged.
             self._halts.note(group, replica.halt(damage))
+        elif replica is not None and self.wal.log(group).damaged is not None:
+            self._repair_log(group, replica)
         else:
             self._lose(group, damage)
+
+    def _repair_log(self, group: RaftGroupId, replica: AnyReplica) -> None:
+        """Take down a replica in whose log a read has found damage, and have peers fill the holes.
+
+        It could not go on: what it acknowledged it can no longer give to anybody. Where every
+        damaged entry is committed it comes back as itself, as after a start on such a log. To give
+        it up would cost the group a copy of all that two flipped bits have left whole.
+        """
+        committed = replica.raft.commit
+        self._take_down(group)
+        if not self._begin_repair(group, committed=committed):
+            # A snapshot stands for all that was damaged: opened again, the replica needs no peer.
+            self.repairs[group] = Repair.of_nothing(group, self.own_ids.in_group(group))
 
     def _as_halted(self, group: RaftGroupId, damage: CorruptData) -> CorruptData:
         """Return damage to files that are not to be given up as what it is, if that is so."""
@@ -488,6 +511,17 @@ class Roster:
             elif (request := repair.request()) is not None:
                 self.outbox.tell(request)
 
+    def _give_while_repairing(self, request: EntriesRequest, repair: Repair) -> None:
+        """Give a peer entries that are whole here: of three replicas, two may be damaged."""
+        if not 0 < request.low <= request.high <= repair.committed:
+            return
+        log, bytes_max = self.wal.log(request.group), self._message_bytes_max
+        try:
+            entries = log.entries(request.low, Index(request.high + 1), bytes_max)
+        except (Compacted, Unavailable, CorruptData):
+            return
+        self.outbox.tell(EntriesReply.of(request, entries, compacted=False))
+
     def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
         try:
             repair.receive(reply)
@@ -502,11 +536,15 @@ class Roster:
             self.outbox.tell(request)
 
     def _finish_repair(self, group: RaftGroupId, repair: Repair) -> None:
+        if group in self._fallen:
+            return  # a thread still writes files of the replica that was taken down
+        entries = repair.entries
         try:
-            self.wal.repair(group, repair.entries)
+            if entries:
+                self.wal.repair(group, entries)
         except DiskFull:
             return  # again with the next tick
         del self.repairs[group]
-        self.outbox.damage.note(Fate.MENDED, group, f"{len(repair.entries)} entries of its log")
+        self.outbox.damage.note(Fate.MENDED, group, f"{len(entries)} entries of its log")
         # Whatever this replica promises from now on is synced after what it repaired.
         self._start(group)

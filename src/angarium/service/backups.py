@@ -129,7 +129,7 @@ class BackupCalls:
         node = self._node
         future: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
         replica.partition.submit(command, now=node.now(), reply=settling(future))
-        replica.process()
+        replica.poke()
         node.wake()
         async with in_time(node.config.request_timeout_s, "restoring records"):
             outcome = (await future).outcomes[0]

@@ -168,5 +168,5 @@ class Cluster:
         for voter in replica.raft.conf_state.voters:
             if voter >> 48 == to:
                 replica.raft.transfer_leader(voter)
-                replica.process()
+                replica.poke()
                 self._node.wake()

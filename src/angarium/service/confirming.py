@@ -120,7 +120,7 @@ async def confirm(node: OwnNode, replica: PartitionReplica) -> None:
     """Wait until this leader knows that it still leads, and has applied what is committed."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     replica.read_index(settling(future))
-    replica.process()
+    replica.poke()
     node.wake()
     async with in_time(node.config.request_timeout_s, "asking whether it still leads"):
         await future

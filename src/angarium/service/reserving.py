@@ -68,7 +68,7 @@ class Reserving:
                 future.set_result(answer)
 
         replica.partition.submit(Reserve(count=count), now=node.now(), reply=settle)
-        replica.process()
+        replica.poke()
         node.wake()
         async with in_time(node.config.request_timeout_s, "reserving offsets"):
             outcome = (await future).outcomes[0]

@@ -62,7 +62,7 @@ def handed_over(*, catalog_leader: NodeId | None) -> list[ReplicaId]:
     node.readiness = SimpleNamespace(is_disk_full=lambda _: False)
     given: list[ReplicaId] = []
     raft = SimpleNamespace(match=lambda _: 5, last_index=5, transfer_leader=given.append)
-    replica: Any = SimpleNamespace(group=GROUP, id=1, raft=raft, process=lambda: None)
+    replica: Any = SimpleNamespace(group=GROUP, id=1, raft=raft, poke=lambda: None)
 
     async def main() -> None:
         placement = Placement(node)

@@ -45,7 +45,7 @@ class Leading:
         self.taken.append(None)
         reply(None)
 
-    def process(self) -> None:
+    def poke(self) -> None:
         pass
 
 

@@ -9,8 +9,8 @@ from tests.unit.replica.hosts import GROUP, Hosts
 from angarium.ids import Index, node_of
 from angarium.raft import LogContradiction
 from angarium.raft.messages import Message, MessageKind
+from angarium.replica import roster
 from angarium.replica.damage import Fate
-from angarium.replica.host import Host
 from angarium.replica.peers import EntriesRequest
 from angarium.replica.scrutiny import Objection
 from angarium.replica.work import do_now
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
     from angarium.ids import NodeId
+    from angarium.replica.host import Host
     from angarium.replica.partition_replica import PartitionReplica
 
 
@@ -151,7 +152,7 @@ def test_a_damaged_log_of_one_that_has_stopped_is_neither_filled_nor_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hosts, node = halted_host()
-    monkeypatch.setattr(Host, "_missing", lambda *_: (Index(2), Index(3)))
+    monkeypatch.setattr(roster, "entries_to_refetch", lambda *_, **__: (Index(2), Index(3)))
     host = hosts.open(node)
     assert not host.repairs
     assert not host.may_renew(GROUP)

@@ -51,6 +51,7 @@ def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
         replica=ME,
         low=Index(5),
         high=Index(7),
+        committed=Index(9),
         term_max=Term(9),
         peers=(ME, A, B),
     )
@@ -60,7 +61,13 @@ def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
 
 def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
     repair = Repair(
-        group=RaftGroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=()
+        group=RaftGroupId(1),
+        replica=ME,
+        low=Index(5),
+        high=Index(7),
+        committed=Index(9),
+        term_max=Term(9),
+        peers=(),
     )
     assert repair.request() is None
     repair.heard_from(B)
@@ -71,7 +78,13 @@ def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
 
 def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
     repair = Repair(
-        group=RaftGroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
+        group=RaftGroupId(1),
+        replica=ME,
+        low=Index(5),
+        high=Index(7),
+        committed=Index(9),
+        term_max=Term(9),
+        peers=(A,),
     )
     completed = []
     for answer in (reply(5, 5, 6), reply(5, 5, 6), reply(7, 7, 8)):
@@ -83,7 +96,13 @@ def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
 
 def test_entries_that_are_gone_everywhere_cost_the_identity() -> None:
     repair = Repair(
-        group=RaftGroupId(1), replica=ME, low=Index(5), high=Index(7), term_max=Term(9), peers=(A,)
+        group=RaftGroupId(1),
+        replica=ME,
+        low=Index(5),
+        high=Index(7),
+        committed=Index(9),
+        term_max=Term(9),
+        peers=(A,),
     )
     with pytest.raises(IdentityLost):
         repair.receive(reply(5, compacted=True))

@@ -207,7 +207,7 @@ class Participants:
                     future.set_result(told(machine, command.name, answer.outcomes[0]))
 
             replica.partition.submit(command, now=node.now(), reply=settle)
-        replica.process()
+        replica.poke()
         node.wake()
         answers = await asyncio.gather(*futures, return_exceptions=True)
         for answer in answers:

@@ -84,7 +84,7 @@ class Positions:
         floor = replica.partition.machine.start_offset
         command = Cursors(changes=(Open(name, GroupKind.QUEUE, floor),))
         replica.partition.submit(command, now=self._node.now(), reply=settling(future))
-        replica.process()
+        replica.poke()
         self._node.wake()
         async with asyncio.timeout(self._node.config.request_timeout_s):
             await future

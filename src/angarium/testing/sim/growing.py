@@ -149,7 +149,7 @@ class Growing:
             elif step is not None and not self._is_anything_staged(view):
                 now = self._world.clock_of(node)
                 replica.partition.submit(step, now=now, reply=lambda _: None)
-                replica.process()
+                replica.poke()
 
     def _is_anything_staged(self, view: Topic) -> bool:
         """Tell what the leaders of older partitions say when asked, as by `node.spanning`."""

@@ -424,7 +424,7 @@ class SimNode:
     def poke(self, replica: PartitionReplica) -> None:
         """Carry out what somebody else asked of a replica on this machine."""
         if self.host is not None and not self._paused:
-            self.do(replica.process)
+            self.do(replica.poke)
 
     def survive(self, error: BaseException) -> bool:
         """Do what a process does about an error that it must not live with; False if it may."""

@@ -138,7 +138,7 @@ class SimService:
         if replica.raft.holds_entries:
             self._node.later(hold, replica.send_held)
         else:
-            replica.process()
+            replica.poke()
 
     def _submit(self, host: Host, request: SubmitRequest) -> None:
         command = request.command
@@ -159,7 +159,7 @@ class SimService:
             self.lending.change(request.group, change, reply)
             return
         replica.partition.submit(command, now=now, reply=reply)
-        replica.process()
+        replica.poke()
 
     def _fetch(self, host: Host, request: FetchRequest) -> None:
         replica = host.replicas.get(request.group)
@@ -226,4 +226,4 @@ class SimService:
             self._send(request.client, said)
 
         replica.read_index(done)
-        replica.process()
+        replica.poke()

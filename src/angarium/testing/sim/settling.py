@@ -65,4 +65,4 @@ class Settling:
                 reply(answer, told(machine, command.name, answer.outcomes[0]))
 
         replica.partition.submit(command, now=now, reply=answered)
-        replica.process()
+        replica.poke()

@@ -196,7 +196,7 @@ class SimTimekeeping:
             is_heir = voter != replica.id and not is_witness(voter)
             if is_heir and is_near and self._clocks.trusts(node_of(voter)):
                 raft.transfer_leader(voter)
-                replica.process()
+                replica.poke()
                 return
 
     def _trim(self, host: Host, replica: PartitionReplica) -> None:
@@ -220,7 +220,7 @@ class SimTimekeeping:
                 wish.result = Result.OK
 
         partition.submit(Trim(start_offset=start), now=self.now(), reply=told)
-        replica.process()
+        replica.poke()
         world.note(self._node.name, "trims by age: group", replica.group, "to", start)
 
 

@@ -1,0 +1,164 @@
+"""Damage inside a log is passed over by no replica, and repaired from those that are whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.replica.hosts import CONFIG, GROUP, Hosts
+
+from angarium.batch import encode, stamp
+from angarium.ids import Index, Micros, NodeId, Offset, Term, node_of
+from angarium.log.wal import WalConfig
+from angarium.machine import encode_append
+from angarium.modes import DeliveryMode
+from angarium.replica.acks import Publishing
+from angarium.replica.damage import Fate
+
+if TYPE_CHECKING:
+    from angarium.replica.config import HostConfig
+
+CONFIG_OF_FILES: HostConfig = replace(
+    CONFIG,
+    # Nothing is read from memory, and no snapshot stands for what is damaged.
+    wal=WalConfig(file_bytes=64 * 1024, reserve_bytes=8 * 1024, cache_bytes=0),
+    replica=replace(CONFIG.replica, snapshot_entries=10_000),
+)
+LAST = b"the last one"
+VALUES = [b"value %03d" % number for number in range(40)]
+
+
+def written(count: int = 3) -> Hosts:
+    """Return hosts whose group has stored some values, many of them in one sync round."""
+    hosts = Hosts(count, CONFIG_OF_FILES)
+    hosts.form()
+    leader = hosts.leader()
+    hosts.publish(*VALUES[:1])
+    for value in VALUES[1:]:
+        # Without a sync in between, so that entries are neighbours on disk.
+        leader.publish(
+            [Publishing([encode([value])], DeliveryMode.CONSISTENT, lambda _: None)],
+            now=Micros(2),
+        )
+    leader.process()
+    hosts.settle()
+    # Its hard state says on every disk that what came before is committed.
+    hosts.publish(LAST)
+    hosts.tick(10)
+    return hosts
+
+
+def stop(hosts: Hosts, *nodes: int, clean: bool) -> None:
+    for node in map(NodeId, nodes):
+        host = hosts.hosts.pop(node)
+        if clean:
+            host.close()
+
+
+def flip(hosts: Hosts, node: int, value: bytes) -> None:
+    """Damage the log of a node where a value lies."""
+    disk = hosts.disks[NodeId(node)]
+    for name in disk.list("wal"):
+        if name.endswith(".log"):
+            file = disk.open(f"wal/{name}")
+            content = file.pread(file.size(), 0)
+            if value in content:
+                file.pwrite([b"X"], content.index(value))
+                return
+    raise AssertionError("it is not in the log")
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["closed", "killed"])
+def test_single_flips_on_two_of_three_replicas_mend_each_other(clean: bool) -> None:
+    hosts = written()
+    stop(hosts, 1, 2, 3, clean=clean)
+    flip(hosts, 1, VALUES[7])
+    flip(hosts, 2, VALUES[20])
+    for node in (1, 2, 3):
+        hosts.open(NodeId(node))
+    hosts.leader()
+    for node in (1, 2):
+        for _ in range(100):
+            if GROUP in hosts.hosts[NodeId(node)].replicas:
+                break
+            hosts.tick()
+    hosts.publish(b"afterwards")
+    hosts.tick(10)
+    for node in (1, 2, 3):
+        assert hosts.values(node) == [*VALUES, LAST, b"afterwards"]
+        assert not hosts.hosts[NodeId(node)].lost
+    for node in (1, 2):
+        fates = [fate for fate, *_ in hosts.heard[NodeId(node)].damage]
+        assert fates == [Fate.FOUND, Fate.MENDED]
+
+
+def test_a_leader_that_meets_damage_for_a_follower_is_repaired_and_starves_nobody() -> None:
+    hosts = written()
+    leader = hosts.leader()
+    led_by = node_of(leader.id)
+    away = next(node for node in hosts.hosts if node != led_by)
+    stop(hosts, away, clean=True)
+    hosts.publish(*[b"while away %d" % number for number in range(3)])
+    for number in range(30):
+        hosts.publish(b"missed %02d" % number)
+    hosts.tick(5)
+    flip(hosts, led_by, b"missed 11")
+    hosts.open(away)
+    hosts.tick(60)
+    expected = hosts.values(int(led_by))
+    assert len(expected) == len(VALUES) + 34
+    for node in (1, 2, 3):
+        assert hosts.values(node) == expected
+        assert not hosts.hosts[NodeId(node)].lost
+    assert Fate.MENDED in [fate for fate, *_ in hosts.heard[led_by].damage]
+
+
+def test_no_replica_applies_an_entry_behind_a_gap() -> None:
+    hosts = written()
+    replica = hosts.leader()
+    entries = replica.raft.entries_after(Index(replica.applied - 3))
+    assert [one.index for one in entries] == [replica.applied - 2 + step for step in range(3)]
+    assert all(after.index == before.index + 1 for before, after in pairwise(entries))
+
+
+def misnumbered(hosts: Hosts, by: int) -> None:
+    """Have the leader store a batch numbered `by` more than what comes next."""
+    leader = hosts.leader()
+    batch = encode([b"misnumbered"])
+    stamp(
+        batch,
+        base_offset=Offset(leader.partition.machine.next_offset + by),
+        term=Term(leader.raft.term),
+        append_time=Micros(leader.partition.machine.clock + 1),
+    )
+    leader.propose(encode_append([batch]))
+    leader.process()
+    hosts.settle()
+
+
+def test_a_replica_with_records_that_its_leader_lacks_stops_and_keeps_its_files() -> None:
+    hosts = written()
+    misnumbered(hosts, -1)
+    hosts.tick(3)
+    for host in hosts.hosts.values():
+        assert host.replicas[GROUP].halted
+        assert not host.lost
+    for node in (1, 2, 3):
+        assert hosts.values(node) == [*VALUES, LAST]
+    stop(hosts, 2, clean=True)
+    assert hosts.open(NodeId(2)).replicas[GROUP].halted
+
+
+def test_a_replica_that_lacks_records_stops_and_is_to_be_copied_anew() -> None:
+    hosts = written()
+    misnumbered(hosts, 1)
+    hosts.tick(3)
+    for host in hosts.hosts.values():
+        assert GROUP in host.lost
+        assert host.may_renew(GROUP)
+    stop(hosts, 2, clean=True)
+    again = hosts.open(NodeId(2))
+    hosts.tick(3)
+    assert GROUP in again.lost
