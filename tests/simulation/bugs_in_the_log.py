@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import dark, moving, rotten, rotten_later, scripted, usual
 
-from angarium.errors import SyncFailed
+from angarium.errors import CorruptData, SyncFailed
 from angarium.ids import Incarnation, node_of, replica_id
 from angarium.log.memory_disk import MemoryDisk, MemoryLock
 from angarium.log.segments import PartitionLog
 from angarium.log.segments import reader as segment_reader
 from angarium.log.segments.reader import SegmentReader
 from angarium.log.snapshots import SnapshotStore, SnapshotWriter
+from angarium.log.wal.group_log import GroupLog
 from angarium.log.wal.pipeline import SyncRound
 from angarium.log.wal.replay import Replay
 from angarium.log.wal.scan import FileScan
 from angarium.node.recollections import Recollections
+from angarium.raft import leading
+from angarium.raft import log as raft_log
+from angarium.raft import replication as raft_replication
 from angarium.raft.messages import HardState
+from angarium.raft.storage import within_bytes
 from angarium.replica import opening, roster, scrutiny
 from angarium.replica.catching_up import CatchingUp
 from angarium.replica.host import Host
@@ -33,14 +39,14 @@ from angarium.testing.sim.node import SimNode
 from angarium.testing.sim.operator import Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from angarium.ids import Index, Offset, RaftGroupId, ReplicaId
     from angarium.log.disk import File
     from angarium.log.segments.segment import Segment
     from angarium.log.wal import Damage, Wal
     from angarium.log.wal.scan import Frame, ScannedRound
-    from angarium.raft.messages import Message, Snapshot
+    from angarium.raft.messages import Entry, Message, Snapshot
     from angarium.replica.work import Work
 
 
@@ -362,3 +368,47 @@ def damaged_segment_sent_for_ever() -> Iterator[Replaced]:
         pass
 
     yield Replaced(PartitionLog, "verify_segment", verify_segment)
+
+
+# --- damage inside a log --------------------------------------------------------------------
+
+
+@bug(seeds_max=20, run=scripted("holes-in-two-logs"))
+def hole_in_the_log_passed_over() -> Iterator[Replaced]:
+    """A read of the log joins what lies behind damage to what lies before it."""
+
+    def older(self: GroupLog, lo: int, hi: int, bytes_max: int) -> Sequence[Entry]:
+        found: list[Entry] = []
+        for index in range(lo, self._affordable(lo, hi, bytes_max)):
+            with suppress(CorruptData):
+                found += self._read(index, index + 1)
+        if hi > self.recent_first:
+            found += self.recent[: hi - self.recent_first]
+        # As it was: nothing is known to be damaged, and nothing is repaired.
+        self.damaged = None
+        self._source.hurt.clear()
+        return within_bytes(found, bytes_max)
+
+    yield Replaced(GroupLog, "_older", older)
+    yield Replaced(raft_log, "check_continuous", _believe)
+    yield Replaced(Replica, "_check_continuous", _believe)
+    yield Replaced(Partition, "_compare_with_leader", _believe)
+
+
+@bug(seeds_max=20, run=scripted("hole-before-a-follower"))
+def damage_for_a_follower_kept_quiet() -> Iterator[Replaced]:
+    """A leader that cannot read what a follower lacks goes on as if it had sent it."""
+    original = raft_replication.send_append
+
+    def send_append(*args: Any, **kwargs: Any) -> bool:
+        with suppress(CorruptData):
+            return original(*args, **kwargs)
+        return False
+
+    yield Replaced(raft_replication, "send_append", send_append)
+    yield Replaced(leading, "send_append", send_append)
+    yield Replaced(Host, "_stop_damaged", _believe)
+
+
+def _believe(*_: object, **__: object) -> None:
+    """Find nothing wrong."""

@@ -329,11 +329,12 @@ class Host(Roster):
             self._sleepers.hear_vouch(message)
             return
         repair = self.repairs.get(message.group)
-        if repair is not None:
-            if isinstance(message, EntriesReply):
-                self._take_repair(message, repair)
-            elif isinstance(message, EntriesRequest):
-                self._give_while_repairing(message, repair)
+        if repair is not None and isinstance(message, EntriesReply):
+            self._take_repair(message, repair)
+            return
+        if repair is not None or message.group in self.lost:
+            if isinstance(message, EntriesRequest):
+                self._give_while_damaged(message)
             return
         replica = self._replica(message.group)
         if replica is None or replica.halted:

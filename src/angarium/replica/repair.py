@@ -9,7 +9,7 @@ must come back as somebody else (`IdentityLost`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from angarium.errors import CorruptData
 from angarium.ids import Index, Term
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from angarium.ids import RaftGroupId, ReplicaId
     from angarium.log.wal import Damage
     from angarium.raft.messages import Entry
+
+
+ASKED_MAX: Final = 20
+"""Requests to each peer without a new entry. After them a peer that does not answer is given up,
+where another one says that its log no longer has the entry."""
 
 
 class IdentityLost(CorruptData):
@@ -54,7 +59,9 @@ class Repair:
     """One group's missing entries, being fetched. Stands where the replica will stand."""
 
     __slots__ = (
+        "_asked",
         "_collected",
+        "_gone_at",
         "_group",
         "_high",
         "_id",
@@ -62,7 +69,6 @@ class Repair:
         "_peers",
         "_term_max",
         "_turn",
-        "committed",
     )
 
     def __init__(
@@ -72,7 +78,6 @@ class Repair:
         replica: ReplicaId,
         low: Index,
         high: Index,
-        committed: Index,
         term_max: Term,
         peers: tuple[ReplicaId, ...],
     ) -> None:
@@ -80,26 +85,20 @@ class Repair:
         self._id = replica
         self._next = low
         self._high = high
-        self.committed = committed
-        """Up to here the log's entries are known to be committed, so peers may be given them."""
         self._term_max = term_max
         self._peers = [peer for peer in peers if peer != replica]
         self._turn = 0
+        self._asked = 0
+        """Requests since entries last came."""
+        self._gone_at: set[ReplicaId] = set()
+        """Peers whose log begins behind the next missing entry."""
         self._collected: list[Entry] = []
 
     @classmethod
     def of_nothing(cls, group: RaftGroupId, replica: ReplicaId) -> Self:
         """Return a repair that is complete: the replica is only opened again."""
-        none = Index(0)
-        return cls(
-            group=group,
-            replica=replica,
-            low=Index(1),
-            high=none,
-            committed=none,
-            term_max=Term(0),
-            peers=(),
-        )
+        low, high = Index(1), Index(0)
+        return cls(group=group, replica=replica, low=low, high=high, term_max=Term(0), peers=())
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -122,15 +121,26 @@ class Repair:
             return None
         peer = self._peers[self._turn % len(self._peers)]
         self._turn += 1
+        self._asked += 1
         return EntriesRequest(self._group, self._id, peer, self._next, self._high)
 
+    @property
+    def is_hopeless(self) -> bool:
+        """True once no peer can be expected to have the next missing entry.
+
+        One peer without it is not enough: another one may be under repair as well, for an entry
+        that only this replica has. Were both given up, the third one would be no majority.
+        """
+        is_in_vain = self._asked > ASKED_MAX * len(self._peers)
+        return bool(self._gone_at) and (is_in_vain or self._gone_at.issuperset(self._peers))
+
     def receive(self, reply: EntriesReply) -> None:
-        """Take entries; raises `IdentityLost` if they are gone from the peer's log for good."""
+        """Take entries that continue what is here."""
         if reply.sender not in self._peers:
             return  # nobody asked it
-        # Nobody can fill the hole any more. The replica comes back empty, as another one.
         if reply.compacted and reply.low == self._next:
-            raise IdentityLost("the damaged entries have left the peers' logs")
+            self._gone_at.add(reply.sender)
+            return
         for entry in reply.entries:
             before = self._collected[-1].term if self._collected else Term(1)
             if not before <= entry.term <= self._term_max:
@@ -138,3 +148,5 @@ class Repair:
             if entry.index == self._next and entry.index <= self._high:
                 self._collected.append(entry)
                 self._next = Index(entry.index + 1)
+                self._asked = 0
+                self._gone_at.clear()

@@ -504,8 +504,10 @@ class Replica:
         # Whoever lets entries in looks at the disk first (`publish`, `Host.deliver`), so what
         # comes here is let through even if that takes the reserve.
         if entries or self._unwritten is not None:
-            self._wal.append(self.group, entries, self._unwritten, reserve=True)
-            self._unwritten = None
+            # Taken first: where the log takes no entry, being damaged, its hard state must not say
+            # later that one is committed which it lacks.
+            state, self._unwritten = self._unwritten, None
+            self._wal.append(self.group, entries, state, reserve=True)
 
     def persisted(self, responses: tuple[Message, ...]) -> None:
         """Let answers out whose promises are on disk now."""

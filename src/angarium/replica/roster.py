@@ -401,7 +401,6 @@ class Roster:
             replica=self.own_ids.in_group(group),
             low=missing[0],
             high=missing[1],
-            committed=committed,
             term_max=log.hard_state.term,
             peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
         )
@@ -508,26 +507,36 @@ class Roster:
         for group, repair in list(self.repairs.items()):
             if repair.is_complete:
                 self._finish_repair(group, repair)
+            elif repair.is_hopeless:
+                # It comes back empty, as another one.
+                self._lose(group, IdentityLost("the damaged entries have left the peers' logs"))
             elif (request := repair.request()) is not None:
                 self.outbox.tell(request)
 
-    def _give_while_repairing(self, request: EntriesRequest, repair: Repair) -> None:
-        """Give a peer entries that are whole here: of three replicas, two may be damaged."""
-        if not 0 < request.low <= request.high <= repair.committed:
+    def _give_while_damaged(self, request: EntriesRequest) -> None:
+        """Give a peer entries out of a log that has holes elsewhere, or whose replica is lost.
+
+        Of three replicas two may be damaged, each where the other one is whole. What is committed
+        and passes its checksum is the same in every log, unless this one contradicts its group's.
+        """
+        group = request.group
+        if group not in self.wal.groups or (group in self.lost and not self.may_renew(group)):
             return
-        log, bytes_max = self.wal.log(request.group), self._message_bytes_max
+        log = self.wal.log(group)
+        high = min(request.high, log.hard_state.commit)
+        if not 0 < request.low <= high or log.hard_state_suspect:
+            return
         try:
-            entries = log.entries(request.low, Index(request.high + 1), bytes_max)
-        except (Compacted, Unavailable, CorruptData):
-            return
-        self.outbox.tell(EntriesReply.of(request, entries, compacted=False))
+            entries = log.entries(request.low, Index(high + 1), self._message_bytes_max)
+        except Compacted:
+            self.outbox.tell(EntriesReply.of(request, (), compacted=True))
+        except (Unavailable, CorruptData):
+            pass  # damaged here as well
+        else:
+            self.outbox.tell(EntriesReply.of(request, entries, compacted=False))
 
     def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
-        try:
-            repair.receive(reply)
-        except IdentityLost as lost:
-            self._lose(reply.group, lost)
-            return
+        repair.receive(reply)
         if repair.is_complete:
             self._finish_repair(reply.group, repair)
             return

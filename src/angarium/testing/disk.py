@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from angarium.ids import Buffer
 
+PAGE_BYTES: Final = 4_096
+"""What a file system writes at once, and a disk may forget to."""
+
 _SURVIVAL: Final = (0.0, 0.1, 0.5, 0.9, 1.0)
 """The chances of an unsynced sector; one is drawn per file, so that "all lost", "one sector lost"
 and "nothing lost" all come up often."""
@@ -231,6 +234,15 @@ class SimulatedDisk(MemoryDisk):
         content = self._existing(name)
         byte = content.read(1, position)[0] ^ 1 << bit
         content.write(bytes([byte]), position)
+
+    def lose_write(self, name: str, position: int) -> None:
+        """Have the page around `position` hold what it did before its last writes.
+
+        Files of the log are written from front to back, so an old page has zeros behind some point.
+        """
+        content = self._existing(name)
+        end = min(position - position % PAGE_BYTES + PAGE_BYTES, len(content.data))
+        content.write(bytes(max(end - position, 0)), position)
 
     def truncate(self, name: str, length: int) -> None:
         """Cut a file where it lies."""

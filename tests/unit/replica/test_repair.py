@@ -8,7 +8,7 @@ from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.wal import Damage
 from angarium.raft.messages import Entry
 from angarium.replica.peers import EntriesReply, EntriesRequest
-from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
+from angarium.replica.repair import ASKED_MAX, IdentityLost, Repair, entries_to_refetch
 
 ME, A, B = ReplicaId(1), ReplicaId(2), ReplicaId(3)
 
@@ -51,7 +51,6 @@ def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
         replica=ME,
         low=Index(5),
         high=Index(7),
-        committed=Index(9),
         term_max=Term(9),
         peers=(ME, A, B),
     )
@@ -65,7 +64,6 @@ def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
         replica=ME,
         low=Index(5),
         high=Index(7),
-        committed=Index(9),
         term_max=Term(9),
         peers=(),
     )
@@ -82,7 +80,6 @@ def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
         replica=ME,
         low=Index(5),
         high=Index(7),
-        committed=Index(9),
         term_max=Term(9),
         peers=(A,),
     )
@@ -94,15 +91,33 @@ def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
     assert [entry.index for entry in repair.entries] == [5, 6, 7]
 
 
-def test_entries_that_are_gone_everywhere_cost_the_identity() -> None:
-    repair = Repair(
+def repair_of(*peers: ReplicaId) -> Repair:
+    return Repair(
         group=RaftGroupId(1),
         replica=ME,
         low=Index(5),
         high=Index(7),
-        committed=Index(9),
         term_max=Term(9),
-        peers=(A,),
+        peers=peers,
     )
-    with pytest.raises(IdentityLost):
-        repair.receive(reply(5, compacted=True))
+
+
+def test_entries_that_are_gone_everywhere_cost_the_identity() -> None:
+    repair = repair_of(A)
+    assert not repair.is_hopeless
+    repair.receive(reply(5, compacted=True))
+    assert repair.is_hopeless
+
+
+def test_a_peer_that_may_still_have_the_entries_is_asked_before_the_identity_is_given_up() -> None:
+    repair = repair_of(A, B)
+    repair.receive(reply(5, compacted=True))
+    assert not repair.is_hopeless
+    repair.receive(reply(5, 5, 6))
+    repair.receive(reply(7, compacted=True))
+    assert not repair.is_hopeless
+    # One that never answers is not waited for without end.
+    for _ in range(2 * ASKED_MAX + 1):
+        assert not repair.is_hopeless
+        repair.request()
+    assert repair.is_hopeless

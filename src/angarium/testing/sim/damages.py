@@ -6,6 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from angarium.log.wal.files import log_name
+from angarium.log.wal.format import FRAME_HEADER_BYTES
+from angarium.log.wal.index import position_of, sequence_of
 from angarium.testing.sim.clock import SECOND, START
 from angarium.testing.sim.script import (
     GROUP,
@@ -23,6 +26,8 @@ from angarium.testing.sim.script import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from angarium.testing.sim.node import SimNode
     from angarium.testing.sim.world import World
 
@@ -146,6 +151,77 @@ def quick_wipe(world: World) -> None:
         if not _is_whole(world):
             world.history.incidents.append("C10: a wiped node was not replaced within 10 s")
             return
+
+
+@schedule(replace(THREE, readers=0))
+def holes_in_two_logs(world: World) -> None:
+    """Single bits flip in the closed logs of two of three nodes, at different entries.
+
+    What one of them lacks the others have, so neither is to give its replica up.
+    """
+    for _ in range(3):
+        let_pass(world, 700)
+        nodes = shuffled(world)
+        holes = [
+            (node, where)
+            for node, share in zip(nodes[:2], (0.3, 0.7), strict=True)
+            for where in [_committed_entry(node, nodes, share)]
+            if where is not None
+        ]
+        for node in nodes:
+            strike(world, "clean_stop", node, node.stop)
+        for node, (name, position) in holes:
+            strike(world, "log_flip", node, partial(node.disk.flip_bit, name, position))
+        for node in nodes:
+            node.boot()
+        world.wait(20 * SECOND, lambda: _is_whole(world))
+        if not _is_whole(world):
+            world.history.incidents.append("C10: two logs with a hole each were not mended in 20 s")
+            return
+        if any(node.renewed for node in nodes):
+            world.history.incidents.append("a replica was given up for a hole that others can fill")
+            return
+
+
+@schedule(replace(THREE, readers=0))
+def hole_before_a_follower(world: World) -> None:
+    """A leader meets damage among the entries that a follower lacks when that one is back."""
+    for _ in range(3):
+        let_pass(world, 300)
+        leading = leader(world)
+        away = next(node for node in shuffled(world) if node is not leading)
+        reached = leading.host.wal.log(GROUP).last if leading.host is not None else 0
+        strike(world, "partition", away, partial(isolate, world, [away]))
+        let_pass(world, 400)
+        where = _committed_entry(leading, [leading], 0.5, after=reached)
+        if where is not None:
+            strike(world, "log_flip", leading, partial(leading.disk.flip_bit, *where))
+        world.network.heal()
+        world.wait(20 * SECOND, lambda: _is_whole(world))
+        if not _is_whole(world):
+            world.history.incidents.append("C10: a follower lacked what its leader could not read")
+            return
+
+
+def _committed_entry(
+    node: SimNode, among: Sequence[SimNode], share: float, *, after: int = 0
+) -> tuple[str, int] | None:
+    """Return where in a node's log an entry lies that nodes know as committed, outside snapshots.
+
+    It is the one `share` of the way from `after`, or from the newest snapshot, to the commit index.
+    """
+    replicas = [replica_on(one) for one in among]
+    assert node.host is not None
+    log = node.host.wal.log(GROUP)
+    first = max(log.base, after + 1, *(one.snapshot_index + 1 for one in replicas))
+    last = min(log.addressed_last, *(one.raft.commit for one in replicas))
+    if last <= first:
+        return None
+    index = first + int(share * (last - first))
+    where = log.addresses[index - log.base]
+    # Behind the header, in the data or its padding; of an empty entry, in the header.
+    position = position_of(where) + (FRAME_HEADER_BYTES if log.sizes[index - log.base] else 8)
+    return log_name(sequence_of(where)), position
 
 
 def _is_whole(world: World) -> bool:

@@ -50,6 +50,10 @@ WITH_CLOCKS: Final = {**USUAL, "clock_jump": 7, "clock_drift": 4}
 """The same where machines have clocks of their own."""
 
 
+IN_LOGS: Final = {"log_flip": 4, "stale_page": 2, "clean_stop": 2}
+"""What else happens where logs are damaged inside, also while they are read and written."""
+
+
 OF_REGIONS: Final = {"region_loss": 4, "region_cut": 4, "region_one_way": 4}
 """What else happens where nodes are in several regions."""
 
@@ -263,6 +267,44 @@ class Faults:
         where = node.damage()
         self._boot_later(node)
         return f"{node.name} {where}"
+
+    def log_flip(self) -> str | None:
+        """Flip a bit inside one node's log."""
+        return self._damage_log(is_stale=False)
+
+    def stale_page(self) -> str | None:
+        """Let one node's log hold an old page, as after a write that its disk forgot."""
+        return self._damage_log(is_stale=True)
+
+    def clean_stop(self) -> str | None:
+        """Let one node end by itself; it is back soon."""
+        node = self._some_node_up()
+        if node is None or node.is_paused:
+            return None
+        node.stop()
+        self._boot_later(node)
+        return node.name
+
+    def _damage_log(self, *, is_stale: bool) -> str | None:
+        node = self._expendable_node()
+        if node is None or node.is_paused:
+            return None
+        self._destroyed.add(node.id)
+        if self.rng.random() < 0.4:
+            # While it runs. It reads the damaged entries for those that lag, or at its next start.
+            where = node.damage_log(is_stale=is_stale)
+            self.world.scheduler.after(self._while(), self._start_anew, node, node.life)
+            return f"{node.name} {where}, running"
+        end = self.rng.choice((node.stop, node.stop, node.crash, node.lose_power))
+        end()
+        where = node.damage_log(is_stale=is_stale)
+        self._boot_later(node)
+        return f"{node.name} {where}, after {end.__name__}"
+
+    def _start_anew(self, node: SimNode, life: int) -> None:
+        if node.life == life and node.is_up:
+            self.rng.choice((node.stop, node.crash))()
+            self._boot_later(node)
 
     def wipe(self) -> str | None:
         """Replace one node's disk by an empty one."""

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 MAINTENANCE = 150 * MILLISECOND
 NEWS = 500 * MILLISECOND
 """How often a node hears how far the others' logs are durable."""
+LAST_BYTES = 2_048
+"""The end of a file of the log that damage inside it leaves alone: where the end of the last sync
+round is lost, that round looks as if it had never been written."""
 GREETING = 3 * MILLISECOND
 """How long it takes until the others know that a process has started."""
 
@@ -110,6 +113,8 @@ class SimNode:
         self._backlog: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         """What waits for the process to go on."""
         self._surviving = _Surviving(self)
+        self._syncing: tuple[Sync, Any] | None = None
+        """The sync under way, and what of it is not on the platter yet."""
         self._leading: dict[RaftGroupId, int] = {}
         self._witnessed: dict[RaftGroupId, int] = {}
         """The last term that each of its witnesses led."""
@@ -189,6 +194,18 @@ class SimNode:
         """SIGKILL: the process is gone, its writes are not."""
         self._die()
         self.disk.crash()
+
+    def stop(self) -> None:
+        """SIGTERM: the process ends by itself, and closes its log."""
+        if self.host is not None and not self._paused:
+            # On a full disk, or one that fails, it ends as if it had been killed.
+            with suppress(StorageError):
+                if self._syncing is not None:
+                    sync, pending = self._syncing
+                    self.disk.complete(pending)
+                    self.host.finish_sync(sync)
+                self.host.close()
+        self.crash()
 
     def lose_power(self) -> None:
         """The plug: unsynced writes survive in part, in any order, torn, or not at all."""
@@ -355,6 +372,7 @@ class SimNode:
 
     def _die(self) -> None:
         self.host = None
+        self._syncing = None
         self.life += 1
         self._paused = False
         self._backlog.clear()
@@ -373,6 +391,21 @@ class SimNode:
         name = self.rng.choice(names)
         position = self.rng.randrange(self.disk.length_of(name))
         self.disk.flip_bit(name, position, bit=self.rng.randrange(8))
+        return f"{name}@{position}"
+
+    def damage_log(self, *, is_stale: bool = False) -> str:
+        """Flip a bit inside the log, or leave an old page in it, and say where."""
+        names = [one for one in self.disk.names() if one.startswith("wal/") and ".log" in one]
+        ends = {name: self.disk.length_of(name) - LAST_BYTES for name in names}
+        names = [name for name in names if ends[name] > 0]
+        if not names:
+            return "nowhere"
+        name = self.rng.choice(names)
+        position = self.rng.randrange(ends[name])
+        if is_stale:
+            self.disk.lose_write(name, position)
+        else:
+            self.disk.flip_bit(name, position, bit=self.rng.randrange(8))
         return f"{name}@{position}"
 
     # --- events -----------------------------------------------------------------------------
@@ -506,6 +539,7 @@ class SimNode:
         if sync is not None:
             with self.disk.deferring() as pending:
                 sync.write()
+            self._syncing = sync, pending
             self.world.scheduler.after(self._latency(), self._synced, self.life, sync, pending)
         if self.service.lending is not None:
             self._hearing.tell((self.service.lending.host,))
@@ -519,7 +553,12 @@ class SimNode:
     def _synced(self, life: int, sync: Sync, pending: Any) -> None:
         if life == self.life and self.host is not None:
             self.disk.complete(pending)  # a process that is stopped does not keep the disk from it
-            self._happen(life, self.host.finish_sync, (sync,))
+            self._happen(life, self._finish_sync, (sync,))
+
+    def _finish_sync(self, sync: Sync) -> None:
+        assert self.host is not None
+        self._syncing = None
+        self.host.finish_sync(sync)
 
     def _look(self, host: Host) -> None:
         """Let the world compare what this node believes with what others do."""

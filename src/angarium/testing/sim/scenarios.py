@@ -92,6 +92,8 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "damaged-leader": damages.damaged_leader,
     "damaged-follower": damages.damaged_follower,
     "damaged-at-rest": damages.damaged_at_rest,
+    "holes-in-two-logs": damages.holes_in_two_logs,
+    "hole-before-a-follower": damages.hole_before_a_follower,
     "lost-replica": damages.lost_replica,
     "replaced-one-by-one": replacements.replaced_one_by_one,
     "replaced-when-allowed": replacements.replaced_when_allowed,

@@ -10,7 +10,7 @@ from angarium.log.wal import WalConfig
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.testing.sim import wan
 from angarium.testing.sim.clock import MILLISECOND, SECOND
-from angarium.testing.sim.faults import OF_REGIONS, WITH_CLOCKS, FaultProfile
+from angarium.testing.sim.faults import IN_LOGS, OF_REGIONS, WITH_CLOCKS, FaultProfile
 from angarium.testing.sim.wan import Living, Wan, drawn_wan
 
 OPERATIONS_MIN = 200
@@ -116,6 +116,10 @@ PACED_BYTES = 600
 """Runs in which nodes hold copies back, from which seed on, and what may pass in a tick: less than
 a chunk."""
 
+SHARE_HOLED = 0.5
+HOLED_FROM = 900_000
+"""Runs in which bits flip inside logs, and from which seed on."""
+
 CHUNK_BYTES = 1_024
 FAR_CHUNK_BYTES = 16_384
 FAR_PACED_BYTES = PACED_BYTES * FAR_CHUNK_BYTES // CHUNK_BYTES
@@ -213,6 +217,19 @@ class Settings:
 
 def drawn_settings(seed: int) -> Settings:
     """Return the size of the run that belongs to `seed`."""
+    settings = _drawn_with_company(seed)
+    if seed >= HOLED_FROM and random.Random(seed ^ 0x401E).random() < SHARE_HOLED:
+        return with_holes(settings)
+    return settings
+
+
+def with_holes(settings: Settings) -> Settings:
+    """Return the same run with damage inside logs, and nodes that end by themselves."""
+    weights = {**settings.faults.weights, **IN_LOGS}
+    return replace(settings, faults=replace(settings.faults, weights=weights))
+
+
+def _drawn_with_company(seed: int) -> Settings:
     settings = _drawn_settings(seed)
     # Not from the same dice, so that the other runs are what they always were.
     is_compacted = random.Random(seed ^ 0xC0DE).random() < SHARE_COMPACTED
