@@ -99,6 +99,48 @@ def test_a_node_with_a_damaged_replica_gets_it_back_from_the_others(
     run(scenario())
 
 
+def test_single_flips_in_two_of_three_closed_logs_cost_no_replica_and_no_record(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    """As tried from outside: one flip made a follower skip records, and say that it has them."""
+    values = [b"value %04d" % number for number in range(400)]
+
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            await cluster.create_topic("orders")
+            contact = cluster.contact(await cluster.leader("orders"))
+            # Several publishes at a time, so that entries share sync rounds.
+            for first in range(0, len(values), 20):
+                await asyncio.gather(
+                    *(contact.store("orders", 0, [one]) for one in values[first : first + 20])
+                )
+            await cluster.settled(topics=["orders"])
+            await cluster.stop_all()
+            for node, number in zip(cluster.ids, (130, 260), strict=False):
+                path = next(
+                    one
+                    for one in sorted((cluster.nodes[node].data / "wal").glob("*.log"))
+                    if values[number] in one.read_bytes()
+                )
+                flip(path, path.read_bytes().index(values[number]))
+            for node in cluster.ids:
+                cluster.restart(node)
+            for node in cluster.ids:
+                await cluster.back(node, within_s=PATIENCE_S)
+                await cluster.ready(node, within_s=PATIENCE_S)
+            await cluster.settled(topics=["orders"], within_s=PATIENCE_S)
+            for node in cluster.ids:
+                found = await own_values(cluster, node, "orders")
+                assert sorted(one or b"" for one in found) == values
+            logs = [cluster.nodes[node].log.read_text() for node in cluster.ids]
+            # The damage is reported where it was found, and no replica was given up for it.
+            assert sum("found damage" in one for one in logs) == 2
+            assert sum("mended damage" in one for one in logs) == 2
+            assert not any("lost a replica" in one for one in logs)
+
+    run(scenario())
+
+
 @pytest.mark.parametrize("lost", ["snapshots", "wal"])
 def test_a_node_that_has_lost_its_catalog_is_found_by_the_others(
     run: Run, cluster_of: ClusterOf, lost: str

@@ -332,7 +332,8 @@ class Partition:
 
         Raises `IdentityLost` on a replica that lacks records, and `LogContradiction` on one that
         has records which the leader lacked: its files may be the only ones with all of them, and
-        are never given up for a copy of that leader's. Planted as misnumbered-batch-passed-over.
+        are never given up for a copy of that leader's. Planted in
+        hole-in-the-log-passed-over.
         """
         is_replayed = entry.index <= self._replayed_to
         if applied.misnumbered is Misnumbered.NOT_ABOVE and not is_replayed:
