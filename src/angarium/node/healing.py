@@ -64,9 +64,10 @@ class Healing:
         level = logging.INFO if fate is Fate.MENDED else logging.WARNING
         if fate in (Fate.LOST, Fate.CONTRADICTED):
             level = logging.ERROR
-            if fate is Fate.LOST and group == CATALOG_GROUP:
-                # Until there is another copy that has caught up nothing is made or removed by it.
-                self._node.catalog.is_current = False
+        if fate in (Fate.FOUND, Fate.LOST) and group == CATALOG_GROUP:
+            # Until there is another copy, or this one was opened again and has caught up, nothing
+            # is made or removed by it.
+            self._node.catalog.is_current = False
         extra = {"partition": self._name(group), "what": what}
         _log.log(level, _NEWS[fate], extra=extra)
 

@@ -36,7 +36,7 @@ from angarium.replica.partition_snapshot import PartitionSnapshot, decoded
 from angarium.replica.repair import IdentityLost
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from angarium.ids import Buffer, RaftGroupId
     from angarium.log.disk import Disk
@@ -124,17 +124,22 @@ class Partition:
         self._replayed_to = Index(0)
         """Entries up to here were in the log when this replica was opened."""
         self._lacks_records = False
-        """Whether the last batch of a leader was numbered above what this replica has."""
+        """Whether the last batch from before this start was numbered above what is here."""
+        self._stand_back: Callable[[bool], None] = _stay
         self._held: tuple[Entry, Applied] | None = None
         """A large commit that the machine has carried out and that is still being brought in."""
 
-    def attach(self, entries: LogEntries, *, replayed_to: Index) -> None:
+    def attach(
+        self, entries: LogEntries, *, replayed_to: Index, stand_back: Callable[[bool], None]
+    ) -> None:
         """Set where new entries go, and where those not yet applied are read from.
 
-        Entries up to `replayed_to` were in the log before this start.
+        Entries up to `replayed_to` were in the log before this start. `stand_back` has the replica
+        campaign only where no other one does, or as usual again.
         """
         self._log_entries = entries
         self._replayed_to = replayed_to
+        self._stand_back = stand_back
 
     @property
     def log(self) -> PartitionLog:
@@ -332,26 +337,25 @@ class Partition:
 
         Raises `IdentityLost` on a replica that lacks records, and `LogContradiction` on one that
         has records which the leader lacked: its files may be the only ones with all of them, and
-        are never given up for a copy of that leader's. Planted in
-        hole-in-the-log-passed-over.
+        are never given up for a copy of that leader's. Planted in hole-in-the-log-passed-over.
         """
-        is_replayed = entry.index <= self._replayed_to
-        if applied.misnumbered is Misnumbered.NOT_ABOVE and not is_replayed:
+        end, is_new = self.machine.next_offset, entry.index > self._replayed_to
+        if applied.misnumbered is Misnumbered.NOT_ABOVE and is_new:
             raise LogContradiction(
-                f"entry {entry.index} numbers records that follow on fewer than the "
-                f"{self.machine.next_offset} that are committed here"
+                f"entry {entry.index} numbers records that follow on fewer than the {end} that are "
+                "committed here"
             )
-        if applied.misnumbered is Misnumbered.ABOVE:
-            self._lacks_records = True
-        elif applied.visible and entry.data[0] == APPEND:
-            # Leaders have gone on from where this replica is: all of them refused what it refused.
-            self._lacks_records = False
-        # A refusal that an earlier life has passed over stops no start by itself.
-        if self._lacks_records and entry.index >= self._replayed_to:
+        if applied.misnumbered is Misnumbered.ABOVE and is_new:
             raise IdentityLost(
-                f"its leader numbered entry {entry.index} above record {self.machine.next_offset}, "
-                "where this replica ends: committed records are missing here"
+                f"its leader numbered entry {entry.index} above record {end}, where this replica "
+                "ends: committed records are missing here"
             )
+        # A refusal from before this start stops nothing: an earlier release passed over it, on all
+        # replicas or on this one alone. The next batch shows which; until then, others may lead.
+        lacks = applied.misnumbered is Misnumbered.ABOVE
+        if lacks or (applied.visible and entry.data[0] == APPEND):
+            self._lacks_records = lacks
+            self._stand_back(lacks)
 
     def _conclude(self, entry: Entry, applied: Applied) -> None:
         """Let readers and whoever waits hear of an entry whose batches are all in the segments."""
@@ -441,6 +445,10 @@ def _joined(slices: Iterator[bytes]) -> Generator[Work, None, bytes]:
             size = 0
             yield _nothing
     return b"".join(parts)
+
+
+def _stay(stands_back: bool) -> None:
+    """Stand back from nothing: there is no replica yet."""
 
 
 def _nothing() -> None:

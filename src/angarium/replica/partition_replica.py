@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from angarium.replica.peers import PeerMessage
     from angarium.replica.work import Work
 
+RELUCTANT_TIMEOUTS: Final = 3
+"""How many election timeouts without a leader pass before a replica campaigns that should not lead:
+any other that can has done so by then."""
+
 URGENT_BYTES: Final = 1 << 20
 """So much in memory that no segment has yet is written at the next occasion; less can wait for it a
 little longer."""
@@ -58,7 +62,7 @@ class PartitionReplica(Replica):
         self._server = SegmentServer(parts, files)
         self._spoiled: CorruptData | None = None
         """What was found wrong while a large commit was brought in."""
-        partition.attach(self, replayed_to=self.raft.last_index)
+        partition.attach(self, replayed_to=self.raft.last_index, stand_back=self._stand_back)
 
     @property
     def is_in_use(self) -> bool:
@@ -99,6 +103,10 @@ class PartitionReplica(Replica):
         if not self._fullness.is_seated(is_resting=self.is_resting):
             return "has everything, and has not taken its place among the voters yet"
         return ""
+
+    def _stand_back(self, stands_back: bool) -> None:
+        """Campaign only where no other replica does: this one may lack committed records."""
+        self.raft.be_patient(RELUCTANT_TIMEOUTS if stands_back else 1)
 
     # --- clients ----------------------------------------------------------------------------
 

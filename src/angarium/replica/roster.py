@@ -25,6 +25,7 @@ from angarium.replica.outbox import Outbox
 from angarium.replica.own_ids import OwnReplicaIds
 from angarium.replica.pacing import Pace
 from angarium.replica.partition_files import folders_in
+from angarium.replica.partition_replica import RELUCTANT_TIMEOUTS
 from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.peers import EntriesReply
 from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
@@ -49,10 +50,6 @@ ORIGIN: Final = Index(1)
 """Where the log of a new group begins: before its first leader's own entry."""
 
 _ORIGIN_TERM: Final = Term(1)
-
-RELUCTANT_TIMEOUTS: Final = 3
-"""How many election timeouts without a leader pass before a replica campaigns on a node that should
-not lead: any other that can has done so by then."""
 
 
 class VoidReplica(CorruptData):

@@ -12,10 +12,11 @@ from tests.unit.replica.hosts import CONFIG, GROUP, Hosts
 from angarium.batch import encode, stamp
 from angarium.ids import Index, Micros, NodeId, Offset, Term, node_of
 from angarium.log.wal import WalConfig
-from angarium.machine import encode_append
+from angarium.machine import Projection, encode_append
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Publishing
 from angarium.replica.damage import Fate
+from angarium.replica.partition import Partition
 
 if TYPE_CHECKING:
     from angarium.replica.config import HostConfig
@@ -158,7 +159,21 @@ def test_a_replica_that_lacks_records_stops_and_is_to_be_copied_anew() -> None:
     for host in hosts.hosts.values():
         assert GROUP in host.lost
         assert host.may_renew(GROUP)
-    stop(hosts, 2, clean=True)
-    again = hosts.open(NodeId(2))
+
+
+@pytest.mark.parametrize("by", [-1, 1], ids=["below", "above"])
+def test_a_refusal_that_stands_in_an_old_log_stops_no_start(
+    monkeypatch: pytest.MonkeyPatch, by: int
+) -> None:
+    hosts = written()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Partition, "_compare_with_leader", lambda *_: None)
+        earlier.setattr(Projection, "confirm", lambda *_: None)
+        misnumbered(hosts, by)
+        stop(hosts, 1, 2, 3, clean=True)
+    for node in (1, 2, 3):
+        hosts.open(NodeId(node))
+    hosts.publish(b"afterwards")
     hosts.tick(3)
-    assert GROUP in again.lost
+    for node in (1, 2, 3):
+        assert hosts.values(node) == [*VALUES, LAST, b"afterwards"]
