@@ -56,13 +56,13 @@ class _File:
 class ArchivedCluster:
     """A cluster whose partitions begin where their archive begins. It is a `Cluster` for planning.
 
-    What the archive holds is looked up once; a plan is made of one state of it.
+    What the archive holds is looked up where starts are sought, and again where ranges are parted.
     """
 
     def __init__(self, cluster: Cluster, path: str) -> None:
         self._cluster = cluster
         self._lake = Lake(path)
-        self._files = [_file(self._lake, row) for row in self._lake.listed()]
+        self._files = self._listed()
         self._topics: Mapping[str, TopicInfo] = {}
 
     def topics(self) -> Mapping[str, TopicInfo]:
@@ -106,7 +106,9 @@ class ArchivedCluster:
     ) -> tuple[list[ArchivedRange], list[OffsetRange]]:
         """Part ranges at the seam: what to read from the archive, and what from the broker."""
         stretches = {Stretch(one.topic, one.topic_id, one.partition) for one in ranges}
+        # The files are listed again behind the marks: those that a mark counts are among them.
         ends = self._lake.archived_to(stretches)
+        self._files = self._listed()
         old: list[ArchivedRange] = []
         new: list[OffsetRange] = []
         for one in ranges:
@@ -118,6 +120,9 @@ class ArchivedCluster:
             if above.records:
                 new.append(above)
         return old, new
+
+    def _listed(self) -> list[_File]:
+        return [_file(self._lake, row) for row in self._lake.listed()]
 
     def _offset(self, topic: str, partition: int, start: Start, found: int) -> int:
         if start.at not in (StartAt.EARLIEST, StartAt.TIMESTAMP):
