@@ -232,6 +232,17 @@ class TooFewReplicas(PreconditionFailed):
     fault = Fault.CLUSTER
 
 
+class ArchiveAdvanced(PreconditionFailed):
+    """An archive is further than the commit began from: nothing of the commit was added.
+
+    Its marks have to be read again, and what lies behind them archived.
+    """
+
+
+class FilesChanged(PreconditionFailed):
+    """The files of an archive changed during a commit, and nothing was added: commit again."""
+
+
 class AuditUnwritable(AngariumError):
     """An administrative action was not carried out, because it could not be recorded first."""
 

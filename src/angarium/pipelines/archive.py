@@ -4,7 +4,8 @@ Records do not pass through Java. The source hands out ranges of offsets instead
 Python workers fetch them, and write Parquet straight from Arrow; the driver makes the files part of
 the table, together with how far each partition is archived. A micro-batch that is repeated, by a
 restarted query or by another one with a checkpoint of its own, finds that its offsets are there and
-writes nothing.
+writes nothing. If another driver archives them while it has its files written, the commit is
+refused, and the micro-batch begins again where the table ends by then.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.errors import ArchiveAdvanced, InvalidArgument, PreconditionFailed
 from angarium.pipelines.archive_files import BYTES_PER_FILE, FILES, file_of, writes_files
 from angarium.pipelines.claims import Claim, claim
 from angarium.pipelines.jobs import archive_source
@@ -32,6 +33,10 @@ before 4.2 has no such limit, and a commit brings everything that is there."""
 BATCHES_PER_JOINING: Final = 100
 """Small files are joined every this many micro-batches, unless told otherwise. Plain Parquet is
 left alone: there old files leave their paths while somebody may be reading them."""
+
+REFUSALS_MAX: Final = 9
+"""How often a micro-batch begins again because another query has archived the same meanwhile. It
+goes on from that one's marks; refused once more, the query fails with `ArchiveAdvanced`."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +84,24 @@ class _Archivist:
     def __call__(self, ranges: DataFrame, batch: int) -> None:
         lake = Lake(self._path)
         wanted = {_stretch(row) for row in ranges.collect()}
+        for _ in range(REFUSALS_MAX):
+            try:
+                has_added = self._archive(lake, ranges, wanted)
+                break
+            except ArchiveAdvanced as refused:
+                _log.warning("batch %d begins again at the archive's new marks: %s", batch, refused)
+        else:
+            has_added = self._archive(lake, ranges, wanted)
+        if not has_added:
+            _log.info("batch %d had been archived before", batch)
+        elif batch % BATCHES_PER_JOINING == BATCHES_PER_JOINING - 1:
+            self._join(lake)
+
+    def _archive(self, lake: Lake, ranges: DataFrame, wanted: set[Stretch]) -> bool:
+        """Archive what is not there yet; return whether anything was.
+
+        Raises `ArchiveAdvanced` if another query has done so since the marks were read.
+        """
         archived = lake.archived_to(wanted)
         told = ranges.mapInArrow(writes_files(self._path, archived, self._options), FILES).collect()
         begins: dict[Stretch, int] = {}
@@ -90,14 +113,12 @@ class _Archivist:
         self._refuse_gaps(begins, archived)
         news = {one: end for one, end in ends.items() if end > archived.get(one, 0)}
         if not news:
-            _log.info("batch %d had been archived before", batch)
-            return
+            return False
         files = [file_of(row) for row in told if row.path]
-        lake.add(files, news)
+        lake.add(files, news, since=archived)
         records = sum(one.records for one in files)
         _log.info("archived %d records in %d files", records, len(files))
-        if batch % BATCHES_PER_JOINING == BATCHES_PER_JOINING - 1:
-            self._join(lake)
+        return True
 
     def _join(self, lake: Lake) -> None:
         if lake.form is LakeForm.PARQUET:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.errors import FilesChanged, InvalidArgument, PreconditionFailed
 from angarium.spark.lake import folder
+from angarium.spark.lakes.delta import opened
+from angarium.spark.lakes.marks import until_committed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,25 +32,35 @@ def add_rows(
     Returns whether anything was added. The table is made if there is none. `of` says what the rows
     were made from: `PreconditionFailed` if that version was made from something else.
     """
-    delta = _delta()
+    _delta()
     where = str(folder(path))
-    if delta.DeltaTable.is_deltatable(where):
-        last = delta.DeltaTable(where).transaction_version(writer)
-        if last is not None and last >= version:
-            _refuse_other(delta.DeltaTable(where), writer, version, last, of)
-            return False
+    return until_committed(lambda: _added(where, rows, writer, version, of))
+
+
+def _added(where: str, rows: pa.Table, writer: str, version: int, of: str | None) -> bool:
+    delta = _delta()
+    from deltalake.exceptions import CommitFailedError  # noqa: PLC0415 (an extra)
+
+    if not rows.num_rows and not delta.DeltaTable.is_deltatable(where):
+        return False
+    # The rows are committed from the state that was looked at: another driver of the same writer
+    # that comes between fails the commit, which begins again.
+    table = opened(where, schema=rows.schema)
+    last = table.transaction_version(writer)
+    if last is not None and last >= version:
+        _refuse_other(table, writer, version, last, of)
+        return False
     if not rows.num_rows:
         return False
     mark = delta.Transaction(app_id=writer, version=version)
-    delta.write_deltalake(
-        where,
-        rows,
-        mode="append",
-        commit_properties=delta.CommitProperties(
-            app_transactions=[mark],
-            custom_metadata=None if of is None else {writer: f"{version} {_digest(of)}"},
-        ),
+    properties = delta.CommitProperties(
+        app_transactions=[mark],
+        custom_metadata=None if of is None else {writer: f"{version} {_digest(of)}"},
     )
+    try:
+        delta.write_deltalake(table, rows, mode="append", commit_properties=properties)
+    except CommitFailedError as error:
+        raise FilesChanged(f"{where} changed during a commit: {error}") from None
     return True
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.errors import InvalidArgument, NotFound
+from angarium.errors import ArchiveAdvanced, InvalidArgument, NotFound, PreconditionFailed
 from angarium.spark.lakes.contents import (
     PARTITIONED_BY,
     SCHEMA,
@@ -25,6 +25,8 @@ from angarium.spark.lakes.contents import (
 from angarium.spark.lakes.delta import LOG, DeltaTable
 from angarium.spark.lakes.form import LakeForm
 from angarium.spark.lakes.iceberg import CATALOG, IcebergTable
+from angarium.spark.lakes.joining import drop
+from angarium.spark.lakes.marks import until_committed
 from angarium.spark.lakes.parquet import OWN, ParquetTable
 
 if TYPE_CHECKING:
@@ -101,12 +103,36 @@ class Lake:
         """Return the first offset that is not archived, for those that are archived at all."""
         return self.table.archived_to(stretches)
 
-    def add(self, files: Iterable[ArchivedFile], ends: Mapping[Stretch, int]) -> None:
-        """Make files part of it and note up to where partitions are archived, at once."""
-        self.table.add(files, ends)
+    def add(
+        self,
+        files: Iterable[ArchivedFile],
+        ends: Mapping[Stretch, int],
+        *,
+        since: Mapping[Stretch, int],
+    ) -> None:
+        """Make files part of it and note up to where partitions are archived, at once.
+
+        `since` are the marks that the files begin at, as `archived_to` said them. If the archive
+        has others at the moment of the commit, nothing is added: `ArchiveAdvanced`, and the files
+        are removed. If only its files have changed, the commit is repeated.
+        """
+        added = list(files)
+        if gone := [one.path for one in added if not (self.path / one.path).exists()]:
+            raise PreconditionFailed(
+                f"{gone[0]} was removed from {self.path} before it became part of the archive, as "
+                "a leftover of a query that has ended: archive its records again"
+            )
+        try:
+            until_committed(lambda: self.table.add(added, ends, since=since))
+        except ArchiveAdvanced:
+            if drop(self.path, self.table, [one.path for one in added]):
+                raise
 
     def compact(self, *, file_bytes: int | None = None) -> dict[str, Any]:
-        """Join small files into larger ones; return what that did."""
+        """Join small files into larger ones; return what that did.
+
+        `PreconditionFailed` if another compaction joins the same files at the same time.
+        """
         return self.table.compact(file_bytes=file_bytes)
 
     def listed(self) -> list[FileRow]:

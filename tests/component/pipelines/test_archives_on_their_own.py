@@ -55,7 +55,7 @@ def add(lake: Lake, stretch: Stretch, first: int, stop: int, *, since: int, step
         first=first,
         last=offsets[-1],
     )
-    lake.add([file], {stretch: stop})
+    lake.add([file], {stretch: stop}, since=lake.archived_to([stretch]))
 
 
 @pytest.fixture(params=[LakeForm.DELTA, LakeForm.PARQUET])

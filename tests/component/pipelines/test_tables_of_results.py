@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -39,3 +41,51 @@ def test_a_version_is_added_once_and_another_of_its_number_is_refused(tmp_path: 
     assert add_rows(path, pa.table({"records": [7]}), writer="another", version=0)
     found = deltalake.DeltaTable(path).to_pyarrow_table().column("records").to_pylist()
     assert sorted(found) == [7, 10, 20]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_of_two_drivers_of_a_writer_one_adds_a_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="an extra is not installed")
+    path = str(tmp_path / "table")
+
+    def add(version: int) -> bool:
+        rows = pa.table({"records": [version]})
+        return add_rows(path, rows, writer="w", version=version, of="the same")
+
+    if not is_new:
+        assert add(0)
+    write = deltalake.write_deltalake
+    waiting = [True]
+
+    def late(*args: Any, **named: Any) -> None:
+        """Have another driver come first, after this one has looked at the table."""
+        if waiting:
+            waiting.pop()
+            assert add(1)
+        write(*args, **named)
+
+    monkeypatch.setattr(deltalake, "write_deltalake", late)
+    assert not add(1)
+    found = deltalake.DeltaTable(path).to_pyarrow_table().column("records").to_pylist()
+    assert sorted(found) == ([1] if is_new else [0, 1])
+
+
+def test_drivers_that_add_at_once_add_each_version_once(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="an extra is not installed")
+    path = str(tmp_path / "table")
+    gate = threading.Barrier(4, timeout=60)
+
+    def drive(_: int) -> int:
+        done = 0
+        for version in range(5):
+            gate.wait()
+            rows = pa.table({"records": [version]})
+            done += add_rows(path, rows, writer="w", version=version)
+        return done
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(drive, range(4))) == 5
+    found = deltalake.DeltaTable(path).to_pyarrow_table().column("records").to_pylist()
+    assert sorted(found) == list(range(5))

@@ -65,6 +65,11 @@ def written(lake: Lake, stretch: Stretch, first: int, stop: int) -> ArchivedFile
     )
 
 
+def add(lake: Lake, files: list[ArchivedFile], ends: dict[Stretch, int]) -> None:
+    """Add files as a driver that is alone."""
+    lake.add(files, ends, since=lake.archived_to(ends))
+
+
 def offsets(lake: Lake) -> list[tuple[int, int]]:
     """Return partition and offset of every row that counts."""
     found = []
@@ -77,7 +82,7 @@ def offsets(lake: Lake) -> list[tuple[int, int]]:
 def test_files_and_ends_are_there_together(lake: Lake) -> None:
     assert lake.archived_to([FIRST]) == {}
     assert lake.listed() == []
-    lake.add([written(lake, FIRST, 0, 5), written(lake, SECOND, 3, 4)], {FIRST: 5, SECOND: 4})
+    add(lake, [written(lake, FIRST, 0, 5), written(lake, SECOND, 3, 4)], {FIRST: 5, SECOND: 4})
     again = Lake(str(lake.path))
     assert again.form is lake.form
     assert again.archived_to([FIRST, SECOND, Stretch("orders", 8, 0)]) == {FIRST: 5, SECOND: 4}
@@ -91,7 +96,7 @@ def test_files_and_ends_are_there_together(lake: Lake) -> None:
 
 
 def test_a_stretch_without_a_record_has_an_end_all_the_same(lake: Lake) -> None:
-    lake.add([], {FIRST: 12})
+    add(lake, [], {FIRST: 12})
     assert Lake(str(lake.path)).archived_to([FIRST]) == {FIRST: 12}
     assert lake.files() == []
 
@@ -99,7 +104,7 @@ def test_a_stretch_without_a_record_has_an_end_all_the_same(lake: Lake) -> None:
 def test_small_files_are_joined_and_nothing_is_lost(lake: Lake) -> None:
     for start in range(0, 30, 10):
         some = [written(lake, one, start, start + 10) for one in (FIRST, SECOND)]
-        lake.add(some, {FIRST: start + 10, SECOND: start + 10})
+        add(lake, some, {FIRST: start + 10, SECOND: start + 10})
     before = offsets(lake)
     assert len(lake.files()) == 6
     lake.compact()
@@ -111,7 +116,7 @@ def test_small_files_are_joined_and_nothing_is_lost(lake: Lake) -> None:
     assert lake.archived_to([FIRST, SECOND]) == {FIRST: 30, SECOND: 30}
     lake.compact()
     assert offsets(lake) == before
-    lake.add([written(lake, FIRST, 30, 31)], {FIRST: 31})
+    add(lake, [written(lake, FIRST, 30, 31)], {FIRST: 31})
     assert offsets(lake) == sorted([*before, (0, 30)])
 
 
@@ -149,8 +154,8 @@ def by_name(lake: Lake) -> list[int]:
 
 def test_who_reads_by_file_names_finds_what_counts_and_nothing_else(plain: Lake) -> None:
     written(plain, FIRST, 0, 3)  # an attempt that failed
-    plain.add([written(plain, FIRST, 0, 3)], {FIRST: 3})
-    plain.add([written(plain, FIRST, 3, 5)], {FIRST: 5})
+    add(plain, [written(plain, FIRST, 0, 3)], {FIRST: 3})
+    add(plain, [written(plain, FIRST, 3, 5)], {FIRST: 5})
     assert by_name(plain) == [0, 1, 2, 3, 4]
     plain.compact()
     assert by_name(plain) == [0, 1, 2, 3, 4]
@@ -166,7 +171,7 @@ def test_what_a_crash_left_undone_is_done_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(parquet.ParquetTable, "_move", crash)
         with pytest.raises(KeyboardInterrupt):
-            plain.add([file], {FIRST: 3})
+            add(plain, [file], {FIRST: 3})
     # The entry has been written, and that decides: it counts, wherever the file is.
     again = Lake(str(plain.path))
     assert again.archived_to([FIRST]) == {FIRST: 3}
@@ -181,13 +186,13 @@ def test_of_two_who_add_at_once_one_is_refused(plain: Lake) -> None:
     entries = manifest.Manifest(plain.path / parquet.OWN)
     one, other = entries.state(), entries.state()
     entries.append(one, manifest.Entry(ends=[("orders", 7, 0, 3)]))
-    with pytest.raises(PreconditionFailed, match="somebody else has added"):
+    with pytest.raises(PreconditionFailed, match="another writer has changed"):
         entries.append(other, manifest.Entry(ends=[("orders", 7, 0, 3)]))
 
 
 def test_a_manifest_stays_small(plain: Lake) -> None:
     for number in range(1, 2 * manifest.ENTRIES_PER_WHOLE + 12):
-        plain.add([], {FIRST: number})
+        add(plain, [], {FIRST: number})
     assert plain.archived_to([FIRST]) == {FIRST: 2 * manifest.ENTRIES_PER_WHOLE + 11}
     left = [path.name for path in (plain.path / parquet.OWN).iterdir() if path.is_file()]
     assert len(left) <= manifest.ENTRIES_PER_WHOLE + 15
@@ -201,7 +206,7 @@ def test_an_iceberg_table_is_found_as_the_guide_says(
     monkeypatch.chdir(tmp_path)
     lake = Lake("lake", LakeForm.ICEBERG)
     lake.create()
-    lake.add([written(lake, FIRST, 0, 3)], {FIRST: 3})
+    add(lake, [written(lake, FIRST, 0, 3)], {FIRST: 3})
     printed = re.search(r"`(SqlCatalog\(.*?\)\.load_table\(.*?\))`", GUIDE.read_text("utf-8"))
     assert printed is not None
     table = eval(printed[1], {"SqlCatalog": sql.SqlCatalog})

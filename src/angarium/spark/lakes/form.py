@@ -6,9 +6,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from angarium.spark.lakes.contents import ArchivedFile, FileRow, Stretch
+    from angarium.spark.lakes.joining import Joined
 
 
 class LakeForm(Enum):
@@ -36,14 +37,29 @@ class Table(Protocol):
     def archived_to(self, stretches: Iterable[Stretch]) -> dict[Stretch, int]:
         """Return the first offset that is not archived, for those that are archived at all."""
 
-    def add(self, files: Iterable[ArchivedFile], ends: Mapping[Stretch, int]) -> None:
+    def add(
+        self,
+        files: Sequence[ArchivedFile],
+        ends: Mapping[Stretch, int],
+        *,
+        since: Mapping[Stretch, int],
+    ) -> None:
         """Make files part of the table and note up to where partitions are archived, at once.
 
-        Raises `PreconditionFailed` if somebody else has added the same meanwhile.
+        `since` are the marks that the files begin at. Raises `ArchiveAdvanced` if the table has
+        others at the moment of the commit, and `FilesChanged` if it changed otherwise; nothing is
+        added then.
         """
 
     def compact(self, *, file_bytes: int | None) -> dict[str, Any]:
         """Join small files into larger ones; return what that did."""
+
+    def exchange(self, joined: Sequence[Joined]) -> None:
+        """Replace files by those that have their rows, at once.
+
+        Raises `PreconditionFailed` if some of the old ones are no part of the table any more, and
+        `FilesChanged` if it changed otherwise; nothing is replaced then.
+        """
 
     def listed(self) -> list[FileRow]:
         """Return the files that count."""

@@ -3,19 +3,26 @@
 One commit of the catalog adds files and notes in the table's properties up to which offset each
 partition is archived. Of two commits at the same time at most one succeeds. Written
 through pyiceberg, without Spark and without a jar. Needs the extra `angarium[iceberg]`.
+
+pyiceberg repeats a commit that met another one, on the newest snapshot and without the requirement
+that it began with; that is switched off (`RETRIES`). The marks are a requirement of our own, which
+the catalog checks against the state that its compare-and-set replaces.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.errors import InvalidArgument, PreconditionFailed
+from angarium.errors import FilesChanged, InvalidArgument
 from angarium.spark.lakes.contents import BOUNDED, PARTITIONED_BY, SCHEMA
-from angarium.spark.lakes.joining import counted, joined_files
+from angarium.spark.lakes.joining import check_listed, compacted
+from angarium.spark.lakes.marks import check_marks, until_committed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from angarium.spark.lakes.contents import ArchivedFile, FileRow, Stretch
@@ -26,6 +33,9 @@ CATALOG: Final = "catalog.db"
 
 NAME: Final = "angarium.archive"
 """How the catalog calls the table."""
+
+RETRIES: Final = "commit.retry.num-retries"
+"""The property of the table that says how often pyiceberg repeats a commit by itself."""
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
@@ -43,18 +53,23 @@ class IcebergTable:
     def create(self) -> None:
         """Make the table unless there is one."""
         self._path.mkdir(parents=True, exist_ok=True)
-        catalog = self._catalog()
-        catalog.create_namespace_if_not_exists(NAME.partition(".")[0])
-        if catalog.table_exists(NAME):
-            return
-        with (
-            catalog.create_table_transaction(
-                NAME, schema=SCHEMA, location=str(self._path / "table")
-            ) as making,
-            making.update_spec() as spec,
-        ):
-            for column in PARTITIONED_BY:
-                spec.add_identity(column)
+        until_committed(self._create)
+
+    def _create(self) -> None:
+        with self._conflicts_told():
+            catalog = self._catalog()
+            catalog.create_namespace_if_not_exists(NAME.partition(".")[0])
+            if catalog.table_exists(NAME):
+                return
+            location = str(self._path / "table")
+            with (
+                catalog.create_table_transaction(
+                    NAME, schema=SCHEMA, location=location, properties={RETRIES: "0"}
+                ) as making,
+                making.update_spec() as spec,
+            ):
+                for column in PARTITIONED_BY:
+                    spec.add_identity(column)
 
     @property
     def table(self) -> Any:
@@ -67,41 +82,40 @@ class IcebergTable:
 
     def archived_to(self, stretches: Iterable[Stretch]) -> dict[Stretch, int]:
         """Return the first offset that is not archived, for those that are archived at all."""
-        said = self.table.properties
-        return {one: int(said[one.transaction]) for one in stretches if one.transaction in said}
+        return _marks(self.table.properties, stretches)
 
-    def add(self, files: Iterable[ArchivedFile], ends: Mapping[Stretch, int]) -> None:
+    def add(
+        self,
+        files: Sequence[ArchivedFile],
+        ends: Mapping[Stretch, int],
+        *,
+        since: Mapping[Stretch, int],
+    ) -> None:
         """Make files part of the table and note up to where partitions are archived, at once."""
         paths = [str(self._path / one.path) for one in files]
-        marks = {one.transaction: str(end) for one, end in sorted(ends.items())}
-        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 (an extra)
-
-        try:
-            with self.table.transaction() as change:
-                change.set_properties(marks)
+        with self._conflicts_told():
+            table = self._unrepeated()
+            now = _marks(table.properties, ends)
+            check_marks(self._path, ends, since=since, now=now)
+            with table.transaction() as change:
+                # Before the new marks: a requirement is checked once where it is made, too.
+                change._apply((), (_SameMarks(now, tuple(ends)),))
+                change.set_properties({one.transaction: str(ends[one]) for one in sorted(ends)})
                 if paths:
                     # Names are new ones, so that nobody needs to look for duplicates.
                     change.add_files(paths, check_duplicate_files=False)
-        except CommitFailedException as error:
-            raise PreconditionFailed(
-                f"somebody else has added to the archive in {self._path} meanwhile: {error}"
-            ) from None
 
     def compact(self, *, file_bytes: int | None) -> dict[str, Any]:
         """Join small files into larger ones; the old ones stay for the table's older snapshots."""
-        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 (an extra)
+        return compacted(self, self._path, self.listed(), file_bytes=file_bytes)
 
-        table = self.table
-        there = {task.file.file_path: task.file for task in table.scan().plan_files()}
-        joined = joined_files(
-            self._path, self.listed(), file_bytes=file_bytes, prefix=self.files_begin_with
-        )
-        if joined:
-            try:
-                self._exchange(table, there, joined)
-            except CommitFailedException as error:
-                raise PreconditionFailed(f"{self._path} changed meanwhile: {error}") from None
-        return counted(joined)
+    def exchange(self, joined: Sequence[Joined]) -> None:
+        """Replace files by those that have their rows, at once."""
+        with self._conflicts_told():
+            table = self._unrepeated()
+            there = {task.file.file_path: task.file for task in table.scan().plan_files()}
+            check_listed(self._path, joined, there)
+            self._exchange(table, there, joined)
 
     def _exchange(self, table: Any, there: Mapping[str, Any], joined: Sequence[Joined]) -> None:
         from pyiceberg.io.pyarrow import parquet_file_to_data_file  # noqa: PLC0415 (an extra)
@@ -114,6 +128,34 @@ class IcebergTable:
                 snapshot.append_data_file(
                     parquet_file_to_data_file(table.io, change.table_metadata, new)
                 )
+
+    def _unrepeated(self) -> Any:
+        """Return the newest state of the table, whose commits pyiceberg does not repeat."""
+        table = self.table
+        if table.properties.get(RETRIES) != "0":  # made by an earlier version of ours
+            with table.transaction() as change:
+                change.set_properties({RETRIES: "0"})
+            table = self.table
+        return table
+
+    @contextmanager
+    def _conflicts_told(self) -> Iterator[None]:
+        """Raise `FilesChanged` for what may succeed if it is begun again."""
+        from pyiceberg import exceptions as meant  # noqa: PLC0415 (an extra)
+        from sqlalchemy.exc import IntegrityError, OperationalError  # noqa: PLC0415
+
+        conflicts = (
+            meant.CommitFailedException,
+            meant.NamespaceAlreadyExistsError,
+            meant.TableAlreadyExistsError,
+            # SQLite is locked, or both made the tables of the catalog.
+            IntegrityError,
+            OperationalError,
+        )
+        try:
+            yield
+        except conflicts as error:
+            raise FilesChanged(f"{self._path} changed during a commit: {error}") from None
 
     def listed(self) -> list[FileRow]:
         """Return the files that count, with the lowest and highest value of their columns."""
@@ -148,3 +190,28 @@ class IcebergTable:
         return SqlCatalog(
             "angarium", uri=f"sqlite:///{self._path / CATALOG}", warehouse=str(self._path)
         )
+
+
+def _marks(properties: Mapping[str, str], stretches: Iterable[Stretch]) -> dict[Stretch, int]:
+    return {
+        one: int(properties[one.transaction]) for one in stretches if one.transaction in properties
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _SameMarks:
+    """A requirement of a commit: the marks are still those that it began from.
+
+    The one on the snapshot does not see a commit of marks alone, nor does a commit of marks alone
+    have that one.
+    """
+
+    since: Mapping[Stretch, int]
+    stretches: tuple[Stretch, ...]
+
+    def validate(self, base_metadata: Any) -> None:
+        """Raise pyiceberg's `CommitFailedException` if they differ."""
+        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415 (an extra)
+
+        if _marks(base_metadata.properties, self.stretches) != self.since:
+            raise CommitFailedException("Requirement failed: the archive's marks have changed")

@@ -3,7 +3,8 @@
 It is a folder of numbered entries. Each adds files, removes some, and says how far partitions are
 archived. An entry is there as a whole or not at all, and a number that is taken cannot be written
 again, so of two writers one fails. Every hundredth entry is written out as a
-whole state, from which reading begins.
+whole state, from which reading begins. Entries before it are removed, which frees their numbers: a
+writer that was suspended for that long is refused by the whole state instead.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.errors import PreconditionFailed
+from angarium.errors import FilesChanged
 from angarium.spark.lakes.contents import BOUNDED, Stretch
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Manifest:
                 return found
 
     def append(self, state: State, entry: Entry) -> None:
-        """Write the entry that follows `state`; `PreconditionFailed` if somebody else has."""
+        """Write the entry that follows `state`; `FilesChanged` if another writer has."""
         number = state.number + 1
         new = self._folder / f"{uuid.uuid4().hex}.tmp"
         with new.open("wb") as file:
@@ -130,12 +131,14 @@ class Manifest:
             # A link, unlike a rename, never replaces what is there.
             os.link(new, self._path(number))
         except FileExistsError:
-            raise PreconditionFailed(
-                f"somebody else has added to the archive in {self._folder.parent} meanwhile"
-            ) from None
+            raise self._changed() from None
         finally:
             new.unlink()
         self._sync()
+        # The number may have been taken and free again, after a hundred entries and more. Then no
+        # reader follows the entry: it counts only if what it adds is in the state.
+        if self._newest_whole() >= number and not self._has(entry):
+            raise self._changed()
         state.follow(entry)
         state.recent.append(entry)
         state.number = number
@@ -161,13 +164,26 @@ class Manifest:
             if int(path.stem) < oldest:
                 path.unlink(missing_ok=True)
 
+    def _changed(self) -> FilesChanged:
+        return FilesChanged(
+            f"another writer has changed the archive in {self._folder.parent}: nothing was added"
+        )
+
+    def _newest_whole(self) -> int:
+        return max((int(path.stem) for path in self._folder.glob("*.whole")), default=0)
+
+    def _has(self, entry: Entry) -> bool:
+        """Return whether the files of an entry count. One that adds none can be written again."""
+        files = self.state().files
+        return bool(entry.added) and all(one.path in files for one in entry.added)
+
     def _state(self) -> State | None:
         """Return the state, or None if entries were removed while they were read."""
-        wholes = sorted(int(path.stem) for path in self._folder.glob("*.whole"))
-        state = State(wholes[-1] if wholes else 0)
+        newest = self._newest_whole()
+        state = State(newest)
         try:
-            if wholes:
-                whole = self._folder / f"{wholes[-1]:0{_DIGITS}d}.whole"
+            if newest:
+                whole = self._folder / f"{newest:0{_DIGITS}d}.whole"
                 state.follow(msgspec.json.decode(whole.read_bytes(), type=Entry))
             numbers = sorted(int(path.stem) for path in self._folder.glob("*.json"))
             for number in numbers:

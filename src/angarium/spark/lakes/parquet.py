@@ -15,14 +15,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.spark.lakes.contents import file_row
-from angarium.spark.lakes.joining import counted, joined_files
+from angarium.spark.lakes.joining import check_listed, compacted
 from angarium.spark.lakes.manifest import Entry, Manifest, ends_among, ends_of, file_entry
+from angarium.spark.lakes.marks import check_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from angarium.spark.lakes.contents import ArchivedFile, FileRow, Stretch
+    from angarium.spark.lakes.joining import Joined
     from angarium.spark.lakes.manifest import State
 
 OWN: Final = "_angarium"
@@ -54,14 +56,20 @@ class ParquetTable:
         """Return the first offset that is not archived, for those that are archived at all."""
         return ends_among(self._manifest.state(), stretches)
 
-    def add(self, files: Iterable[ArchivedFile], ends: Mapping[Stretch, int]) -> None:
+    def add(
+        self,
+        files: Sequence[ArchivedFile],
+        ends: Mapping[Stretch, int],
+        *,
+        since: Mapping[Stretch, int],
+    ) -> None:
         """Make files part of the table and note up to where partitions are archived, at once."""
         state = self._manifest.state()
         self._settle(state)
+        # The entry that is written below is the one behind this very state, or none.
+        check_marks(self._path, ends, since=since, now=ends_among(state, ends))
         added = [file_entry(file_row(one), one.path.removeprefix(NEW)) for one in files]
-        self._manifest.append(state, Entry(added=added, ends=ends_of(ends)))
-        self._settle(state)
-        self._manifest.condense(state)
+        self._commit(state, Entry(added=added, ends=ends_of(ends)))
 
     def compact(self, *, file_bytes: int | None) -> dict[str, Any]:
         """Join small files into larger ones.
@@ -73,14 +81,22 @@ class ParquetTable:
         self._settle(state)
         self._remove_leftovers()
         rows = [one.to_row() for one in state.files.values()]
-        joined = joined_files(self._path, rows, file_bytes=file_bytes, prefix=NEW)
-        if joined:
-            added = [file_entry(one.new, one.new["path"].removeprefix(NEW)) for one in joined]
-            removed = [path for one in joined for path in one.old]
-            self._manifest.append(state, Entry(added=added, removed=removed))
-            self._settle(state)
-            self._manifest.condense(state)
-        return counted(joined)
+        return compacted(self, self._path, rows, file_bytes=file_bytes)
+
+    def exchange(self, joined: Sequence[Joined]) -> None:
+        """Replace files by those that have their rows, at once."""
+        state = self._manifest.state()
+        self._settle(state)
+        check_listed(self._path, joined, state.files)
+        added = [file_entry(one.new, one.new["path"].removeprefix(NEW)) for one in joined]
+        self._commit(
+            state, Entry(added=added, removed=[path for one in joined for path in one.old])
+        )
+
+    def _commit(self, state: State, entry: Entry) -> None:
+        self._manifest.append(state, entry)
+        self._settle(state)
+        self._manifest.condense(state)
 
     def listed(self) -> list[FileRow]:
         """Return the files that count, wherever they are just now."""
