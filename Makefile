@@ -28,7 +28,7 @@ SEED ?=
 PYSPARK ?= 4.0.*
 export PYTHON ?=
 
-.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark chaos-archive test-spark rotations soak matrix judges keycloak kubernetes conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark chaos-lake test-spark rotations soak matrix judges keycloak kubernetes conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -68,7 +68,7 @@ chaos: venv  ## a cluster of real processes under faults, many times over, and a
 chaos-spark: venv  ## Spark copies a topic while drivers, executors and brokers are killed; RECORDS=5000000 FAULTS=30 SEED=1
 	@$(VENV_PYTHON) -m angarium.testing.spark.chaos $(if $(RECORDS),--records $(RECORDS)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))
 
-chaos-archive: venv  ## two Spark drivers archive the same topic, one of them suspended: each record once? TIMES=10
+chaos-lake: venv  ## two Spark drivers archive the same topic, one of them suspended: each record once? TIMES=10
 	@$(VENV_PYTHON) -m angarium.testing.spark.archives $(if $(TIMES),--times $(TIMES)) $(if $(RECORDS),--records $(RECORDS))
 
 rotations: venv  ## certificates change under load, and no publish fails; CHANGES=1000

@@ -68,6 +68,8 @@ NEED_AN_EXTRA: Final = (
     "angarium.spark.values.shapes",
     "angarium.spark.values.writing",
     "angarium.testing.pytest_plugin",
+    "angarium.testing.spark.archives",
+    "angarium.testing.spark.archiving",
     "angarium.testing.spark.chaos",
     "angarium.testing.spark.copying",
 )

@@ -1,6 +1,6 @@
 """Two drivers, each a process with a Spark of its own, and one table: every record is in it once.
 
-`make chaos-archive` runs the same many times over.
+`make chaos-lake` runs the same many times over.
 """
 
 from __future__ import annotations

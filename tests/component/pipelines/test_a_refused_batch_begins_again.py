@@ -22,7 +22,7 @@ class Ranges:
 
     tasks = 0
 
-    def mapInArrow(self, *_: Any) -> Ranges:
+    def mapInArrow(self, *_: Any) -> Ranges:  # noqa: N802 (its name in Spark)
         self.tasks += 1
         return self
 

@@ -164,15 +164,14 @@ def test_many_drivers_at_once_archive_each_record_once(form: LakeForm, tmp_path:
         lake = Lake(str(tmp_path / "lake"), form)
         lake.create()
         for stop in range(10, 60, 10):
-            gate.wait()
             since = lake.archived_to([FIRST])
-            if since.get(FIRST, 0) >= stop:
-                continue
+            gate.wait()
             files = [written(lake, FIRST, since.get(FIRST, 0), stop)]
             try:
                 lake.add(files, {FIRST: stop}, since=since)
             except ArchiveAdvanced as error:
                 refused.append(error)
+            gate.wait()
             if number == 0 and stop == 30:
                 lake.compact()
 
@@ -180,7 +179,7 @@ def test_many_drivers_at_once_archive_each_record_once(form: LakeForm, tmp_path:
         list(threads.map(drive, range(DRIVERS)))
     lake = Lake(str(tmp_path / "lake"))
     assert offsets(lake) == [(0, offset) for offset in range(50)]
-    assert refused, "no two of them committed at the same time"
+    assert len(refused) == 5 * (DRIVERS - 1)
 
 
 def test_files_count_if_a_commit_was_carried_out_though_it_seemed_refused(

@@ -14,6 +14,7 @@ import pytest
 from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
 from angarium.spark.lake import PARTITIONED_BY, SCHEMA, ArchivedFile, Lake, LakeForm, Stretch
 from angarium.spark.lakes import manifest, parquet
+from angarium.spark.lakes.contents import offsets_in
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "pipelines.md"
 DAY = "2026-11-15"
@@ -72,11 +73,7 @@ def add(lake: Lake, files: list[ArchivedFile], ends: dict[Stretch, int]) -> None
 
 def offsets(lake: Lake) -> list[tuple[int, int]]:
     """Return partition and offset of every row that counts."""
-    found = []
-    for file in lake.files():
-        rows = pq.ParquetFile(file).read(["partition", "offset"]).to_pylist()
-        found += [(row["partition"], row["offset"]) for row in rows]
-    return sorted(found)
+    return sorted(one for file in lake.files() for one in offsets_in(Path(file)))
 
 
 def test_files_and_ends_are_there_together(lake: Lake) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from angarium.errors import InvalidArgument
 
@@ -78,6 +79,13 @@ def folder(path: str) -> Path:
 def day_of(micros: int) -> str:
     """Return the day of a time, in UTC."""
     return date.fromordinal(719_163 + micros // 86_400_000_000).isoformat()
+
+
+def offsets_in(file: Path) -> list[tuple[int, int]]:
+    """Return the partition and the offset of each row of an archive's file."""
+    rows = pq.ParquetFile(file).read(["partition", "offset"])
+    columns = (rows.column(name).to_pylist() for name in ("partition", "offset"))
+    return list(zip(*columns, strict=True))
 
 
 def file_row(one: ArchivedFile) -> FileRow:

@@ -2,7 +2,7 @@
 
     python -m angarium.testing.spark.archives [--times 10] [--records 9000]
 
-`make chaos-archive` runs it. The drivers are processes with a Spark of their own, and each round is
+`make chaos-lake` runs it. The drivers are processes with a Spark of their own, and each round is
 for all forms of an archive. *at once*: two queries, each with its checkpoint, begin at the same
 moment and commit in many micro-batches. *thought dead*: a driver is suspended (SIGSTOP) between its
 tasks and their commit, another one with the same checkpoint archives everything, and the first one
@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
-import pyarrow.parquet as pq
 
 from angarium.client import SyncClient
 from angarium.spark.lake import Lake, LakeForm
+from angarium.spark.lakes.contents import offsets_in
 from angarium.testing.broker import BrokerThread
 from angarium.testing.spark.archiving import Job, Said
 from angarium.testing.spark.standalone import driver_environment, kill_tree, until
@@ -222,12 +222,11 @@ class Rounds:
         if lake.form is LakeForm.PARQUET:
             ways["file names"] = list(lake.path.glob("topic=*/date=*/*.parquet"))
         for way, files in ways.items():
-            places: Counter[tuple[int, int]] = Counter()
+            offsets: Counter[tuple[int, int]] = Counter()
             for file in files:
-                rows = pq.ParquetFile(file).read(["partition", "offset"])
-                places.update(zip(*(rows[name].to_pylist() for name in rows.column_names)))  # noqa: B905
-            if places.total() != records or len(places) != records:
-                return f"{places.total()} rows, {len(places)} of {records} records, by {way}"
+                offsets.update(offsets_in(file))
+            if offsets.total() != records or len(offsets) != records:
+                return f"{offsets.total()} rows, {len(offsets)} of {records} records, by {way}"
         return None
 
 

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from functools import partialmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -23,9 +23,6 @@ from angarium.pipelines.archive import archive
 from angarium.spark.lake import Lake, LakeForm
 from angarium.spark.session import spark_session
 from angarium.testing.spark.standalone import QUICK_JAVA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +93,7 @@ def _say(what: Said) -> None:
     print(msgspec.json.encode(what).decode(), flush=True)
 
 
-def _run(spark: SparkSession, job: Job) -> str | None:
+def _run(spark: Any, job: Job) -> str | None:
     """Archive once; return why that failed."""
     options = {"servers": job.servers, "subscribe": job.topic}
     if job.per_batch:
