@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.component.spark.test_spark_lakes import FIRST, SECOND, add, offsets, written
 
-from angarium.errors import AngariumError, ArchiveAdvanced, FilesChanged, PreconditionFailed
+from angarium.errors import (
+    AngariumError,
+    ArchiveAdvanced,
+    FilesChanged,
+    InvalidArgument,
+    PreconditionFailed,
+)
 from angarium.spark.history import ArchivedCluster
 from angarium.spark.lake import Lake, LakeForm
 from angarium.spark.lakes import delta, iceberg, manifest, marks, parquet
@@ -262,6 +269,16 @@ def test_an_iceberg_table_of_an_earlier_version_repeats_no_commit_either(tmp_pat
         change.remove_properties(iceberg.RETRIES)
     add(lake, [written(lake, FIRST, 0, 3)], {FIRST: 3})
     assert table.table.properties[iceberg.RETRIES] == "0"
+
+
+@pytest.mark.parametrize(("form", "needs"), [("delta", "deltalake"), ("iceberg", "pyiceberg")])
+def test_an_archive_without_its_extra_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, needs: str
+) -> None:
+    for name in [needs, *(name for name in sys.modules if name.startswith(f"{needs}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InvalidArgument, match="need the extra: pip install"):
+        Lake(str(tmp_path / "lake"), LakeForm(form)).create()
 
 
 def test_a_delta_table_of_another_protocol_is_not_compacted(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ NAME: Final = "angarium.archive"
 RETRIES: Final = "commit.retry.num-retries"
 """The property of the table that says how often pyiceberg repeats a commit by itself."""
 
+_NO_EXTRA: Final = "Iceberg tables need the extra: pip install 'angarium[iceberg]'"
+
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
@@ -141,9 +143,11 @@ class IcebergTable:
     @contextmanager
     def _conflicts_told(self) -> Iterator[None]:
         """Raise `FilesChanged` for what may succeed if it is begun again."""
-        from pyiceberg import exceptions as meant  # noqa: PLC0415 (an extra)
-        from sqlalchemy.exc import IntegrityError, OperationalError  # noqa: PLC0415
-
+        try:
+            from pyiceberg import exceptions as meant  # noqa: PLC0415 (an extra)
+            from sqlalchemy.exc import IntegrityError, OperationalError  # noqa: PLC0415
+        except ImportError:
+            raise InvalidArgument(_NO_EXTRA) from None
         conflicts = (
             meant.CommitFailedException,
             meant.NamespaceAlreadyExistsError,
@@ -184,9 +188,7 @@ class IcebergTable:
         try:
             from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 (an extra)
         except ImportError:
-            raise InvalidArgument(
-                "Iceberg tables need the extra: pip install 'angarium[iceberg]'"
-            ) from None
+            raise InvalidArgument(_NO_EXTRA) from None
         return SqlCatalog(
             "angarium", uri=f"sqlite:///{self._path / CATALOG}", warehouse=str(self._path)
         )
