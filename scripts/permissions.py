@@ -47,7 +47,10 @@ a user or a role.
   lag counts all.
 - **A token narrows its owner**: what it was issued for and what its owner has must both allow.
   Roles from the claims of a JWT are roles by name; such a principal has nothing of a user of the
-  same name.
+  same name. So a role that is deleted and created again counts for every JWT that claims its name.
+- **A role that users hold is not deleted**, unless it is taken from them in the same step
+  (`angarium role delete NAME --force`). The refusal names up to ten of them, also to a principal
+  that may not describe users.
 - **About oneself** everybody may ask, set the own password, and issue, see and revoke own tokens,
   with a password or a certificate as proof. With a token one may not, or it would get out of its
   bounds.

@@ -224,6 +224,12 @@ class PreconditionFailed(AngariumError):
     fault = Fault.CALLER
 
 
+class RoleHeld(PreconditionFailed):
+    """The role is not deleted, because users hold it; the message names some of them."""
+
+    code = "ROLE_HELD"
+
+
 class TooFewReplicas(PreconditionFailed):
     """A disk more would be one too many: a partition has too few full replicas. Ask again later."""
 
@@ -286,6 +292,15 @@ class StoredQuotaExceeded(LimitExceeded):
     records, keep them for less long, or have the quota raised."""
 
     code = "STORED_QUOTA_EXCEEDED"
+    retriable = False
+    fault = Fault.CALLER
+
+
+class TopicQuotaExceeded(LimitExceeded):
+    """The principal has created as many topics or partitions as its quota allows. Nothing was
+    created. Waiting does not help: delete topics, or have the quota raised."""
+
+    code = "TOPIC_QUOTA_EXCEEDED"
     retriable = False
     fault = Fault.CALLER
 

@@ -334,8 +334,11 @@ class AccessBroker(Protocol):
     async def create_role(self, name: str, *, about: str = "") -> RoleInfo:
         """Make a role that may do nothing yet."""
 
-    async def delete_role(self, name: str) -> None:
-        """Remove a role with its grants; users that had it keep the name, which means nothing."""
+    async def delete_role(self, name: str, *, force: bool = False) -> None:
+        """Remove a role with its grants; `RoleHeld` while users hold it.
+
+        With `force` it is taken from them at once. JWTs that claim it go on claiming its name.
+        """
 
     async def list_roles(self) -> tuple[RoleInfo, ...]:
         """Return all roles with their grants, the built-in ones first."""

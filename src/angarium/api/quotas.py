@@ -1,4 +1,4 @@
-"""How much somebody may use, and how much topics may hold: quotas.
+"""How much a principal may use and create, and how much topics may hold: quotas.
 
 A quota belongs to a user, to each who has a role, or to everybody else (the default), and limits
 what one principal may do in the whole cluster; one of a topic prefix limits what is stored there.
@@ -26,6 +26,8 @@ class QuotaKind(StrEnum):
     PUBLISHES = "publishes"
     CONNECTIONS = "connections"
     STORED_BYTES = "stored_bytes"
+    TOPICS = "topics"
+    PARTITIONS = "partitions"
 
 
 ABOUT_KINDS: Final[Mapping[QuotaKind, str]] = {
@@ -35,11 +37,19 @@ ABOUT_KINDS: Final[Mapping[QuotaKind, str]] = {
     QuotaKind.PUBLISHES: "records published in a second, however they are batched",
     QuotaKind.CONNECTIONS: "connections and streams that are open at a time",
     QuotaKind.STORED_BYTES: "bytes that the topics under a prefix hold, one copy of each",
+    QuotaKind.TOPICS: "topics that the principal has created and that still exist",
+    QuotaKind.PARTITIONS: "partitions that it has created and that still exist",
 }
 """What each of them counts."""
 
 OF_PRINCIPALS: Final = tuple(one for one in QuotaKind if one is not QuotaKind.STORED_BYTES)
 """What the quota of a user, a role or the default may limit."""
+
+CREATED: Final = (QuotaKind.TOPICS, QuotaKind.PARTITIONS)
+"""Of those, what is counted for as long as it exists, by the catalog."""
+
+USED: Final = tuple(one for one in OF_PRINCIPALS if one not in CREATED)
+"""Of those, what is counted at the moment or in a second, by each node."""
 
 UNLIMITED: Final = -1
 """As a limit: there is none, whatever the roles or the default say."""

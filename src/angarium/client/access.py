@@ -87,9 +87,9 @@ class AccessAdministration(ABC):
         frame = await self._reach.calls.ask(Operation.CREATE_ROLE, header, may_repeat=False)
         return frame.unpack(RoleInfo)
 
-    async def delete_role(self, name: str) -> None:
-        """Remove a role with its grants."""
-        header = access.NameHeader(name)
+    async def delete_role(self, name: str, *, force: bool = False) -> None:
+        """Remove a role with its grants; `RoleHeld` while users hold it, or take it from them."""
+        header = access.DeleteRoleHeader(name, force)
         await self._reach.calls.ask(Operation.DELETE_ROLE, header, may_repeat=False)
 
     async def list_roles(self) -> tuple[RoleInfo, ...]:

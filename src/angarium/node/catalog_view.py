@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         CatalogMachine,
         CatalogOutcome,
         JoinTokenRow,
+        Made,
+        Maker,
     )
     from angarium.machine.catalog.access_values import (
         GrantRow,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         TokenRow,
         UserRow,
     )
+    from angarium.machine.catalog.creations import MakerLimits
     from angarium.machine.catalog.values import Node as Member
     from angarium.machine.catalog.values import Partition, Topic
     from angarium.node.balance import LocatedPartition
@@ -164,6 +167,15 @@ class CatalogView(ABC):
     def quotas(self) -> Collection[QuotaRow]:
         """Return every quota."""
         return self._known.access.quotas.rows.values()
+
+    def limits_of(self, maker: Maker) -> MakerLimits:
+        """Return how much a principal may create."""
+        access = self._known.access
+        return access.quotas.limits_of(maker, access.users)
+
+    def created_by(self, maker: Maker) -> Made:
+        """Return what a principal has created that still exists."""
+        return self._known.topics.creations.of(maker.creator)
 
     def token(self, digest: bytes) -> TokenRow | None:
         """Return the token that has this digest."""

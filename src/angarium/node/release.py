@@ -52,6 +52,12 @@ RECOVER_LEVEL: Final = RECOVERY_LEVEL
 WITNESS_LEVEL: Final = PLACED_WITNESS_LEVEL
 """From here on partitions may have a witness: a vote, and the end of the log, without records."""
 
+CREATION_QUOTA_LEVEL: Final = 8
+"""From here on the catalog knows the principals that create topics and partitions, and enforces
+quotas on them; join tokens name the user that issued them, and go with it."""
+HELD_ROLES_LEVEL: Final = 8
+"""From here on the catalog refuses to delete a role that users hold, or takes it from them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:

@@ -11,17 +11,23 @@ default, limit by limit. Where several roles speak, the most generous one counts
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from angarium.api.access import Grant, Proof, ResourceKind
-from angarium.api.quotas import OF_PRINCIPALS, UNLIMITED, QuotaKind, QuotaSubject
+from angarium.api.quotas import UNLIMITED, USED, QuotaKind, QuotaSubject
+from angarium.machine.catalog.quotas import NearestLimit, nearest_limit
 from angarium.security.permissions import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from angarium.api.access import Principal
     from angarium.machine.catalog.access_values import QuotaRow
+    from angarium.machine.catalog.creations import MakerLimits
+
+Limit: TypeAlias = NearestLimit
+"""How much, and whose quota says so."""
 
 BURST_S: Final = 1.0
 """A bucket holds what comes in so many seconds."""
@@ -29,9 +35,7 @@ BURST_S: Final = 1.0
 SHORTEST_S: Final = 0.000_5
 """A shorter wait is none: no timer is that precise. What it was for stays owed."""
 
-RATES: Final[tuple[QuotaKind, ...]] = tuple(
-    one for one in OF_PRINCIPALS if one is not QuotaKind.CONNECTIONS
-)
+RATES: Final[tuple[QuotaKind, ...]] = tuple(one for one in USED if one is not QuotaKind.CONNECTIONS)
 """What is limited in a second."""
 
 
@@ -80,65 +84,45 @@ class Bucket:
             self._at = now
 
 
-class Limit(NamedTuple):
-    """How much, and who says so."""
-
-    amount: int
-    why: str
+_OF_PRINCIPALS: Final = (QuotaSubject.USER, QuotaSubject.ROLE, QuotaSubject.DEFAULT)
 
 
 class Quotas:
     """The quotas of principals as of one version of the policy."""
 
     def __init__(self, rows: Iterable[QuotaRow] = ()) -> None:
-        self._users: dict[str, Mapping[QuotaKind, int]] = {}
-        self._roles: dict[str, Mapping[QuotaKind, int]] = {}
-        self._default: Mapping[QuotaKind, int] = {}
-        for row in rows:
-            limits = limits_in(row)
-            if row.kind == QuotaSubject.USER:
-                self._users[row.subject] = limits
-            elif row.kind == QuotaSubject.ROLE:
-                self._roles[row.subject] = limits
-            elif row.kind == QuotaSubject.DEFAULT:
-                self._default = limits
+        self._limits = {
+            (row.kind, row.subject): limits_in(row)
+            for row in rows
+            if row.kind in _OF_PRINCIPALS
+        }
 
     @property
     def is_empty(self) -> bool:
         """Whether nobody is limited."""
-        return not (self._users or self._roles or self._default)
+        return not self._limits
 
     def limits_of(self, principal: Principal, roles: Iterable[str]) -> dict[QuotaKind, Limit]:
-        """Return what limits a principal that has these roles; nothing where nothing does."""
-        found: dict[QuotaKind, Limit] = {}
+        """Return what limits the use of a principal that has these roles; nothing where nothing
+        does."""
+        # Somebody else's word makes nobody a user of ours, whatever name it carries.
+        user = "" if principal.proof is Proof.JWT else principal.name
         roles = tuple(roles)
-        for kind in OF_PRINCIPALS:
-            limit = self._limit_of(principal, roles, kind)
+        found: dict[QuotaKind, Limit] = {}
+        for kind in USED:
+            limit = nearest_limit(partial(self._said, kind), user=user, roles=roles)
             if limit is not None and limit.amount != UNLIMITED:
                 found[kind] = limit
         return found
 
-    def _limit_of(
-        self, principal: Principal, roles: tuple[str, ...], kind: QuotaKind
-    ) -> Limit | None:
-        # Somebody else's word makes nobody a user of ours, whatever name it carries.
-        if principal.proof is not Proof.JWT:
-            own = self._users.get(principal.name, {}).get(kind)
-            if own is not None:
-                return Limit(own, f"the quota of user {principal.name!r}")
-        said = [
-            Limit(amount, f"the quota of role {role!r}")
-            for role in roles
-            if (amount := self._roles.get(role, {}).get(kind)) is not None
-        ]
-        if said:
-            return max(said, key=_generosity)
-        default = self._default.get(kind)
-        return None if default is None else Limit(default, "the default quota")
+    def _said(self, kind: QuotaKind, subject_kind: str, subject: str) -> int | None:
+        return self._limits.get((subject_kind, subject), {}).get(kind)
 
 
-def _generosity(limit: Limit) -> tuple[bool, int]:
-    return limit.amount == UNLIMITED, limit.amount
+def creation_limits(limits: MakerLimits) -> dict[QuotaKind, Limit]:
+    """Return what limits how much a principal may create, as the catalog judges it."""
+    found = {QuotaKind.TOPICS: limits.topics, QuotaKind.PARTITIONS: limits.partitions}
+    return {kind: limit for kind, limit in found.items() if limit is not None}
 
 
 def limits_in(row: QuotaRow) -> dict[QuotaKind, int]:

@@ -30,6 +30,7 @@ from angarium.machine.catalog import (
 )
 from angarium.machine.catalog.access_values import Granted, VerifierRow
 from angarium.machine.outcomes import Done
+from angarium.node.release import HELD_ROLES_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,10 @@ async def restored_accounts(catalog: CatalogView, accounts: KeptAccounts) -> Acc
         if role.name in roles:
             kept.append(f"role {role.name}")
             continue
-        await catalog.submit(RolePut(name=role.name, is_new=True, about=role.about))
+        is_unheld = catalog.level >= HELD_ROLES_LEVEL
+        await catalog.submit(
+            RolePut(name=role.name, is_new=True, about=role.about, is_unheld=is_unheld)
+        )
         made += 1
     for user in accounts.users:
         if user.name in users:

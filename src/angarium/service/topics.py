@@ -21,6 +21,7 @@ from angarium.machine.catalog.regions import (
 from angarium.machine.catalog.topics import PARTITIONS_MAX
 from angarium.machine.catalog.values import Cleanup
 from angarium.node.release import REGIONS_LEVEL, WITNESS_LEVEL
+from angarium.service.makers import current_maker
 from angarium.service.partitions import Partitions
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ class Topics:
         def wish() -> TopicCreate:
             settings = self.settings(config)
             self.check_level(settings)
-            return TopicCreate(name=name, partitions=partitions, settings=settings)
+            return TopicCreate(
+                name=name, partitions=partitions, settings=settings, maker=current_maker()
+            )
 
         try:
             await catalog.submit(wish())
@@ -140,7 +143,9 @@ class Topics:
         # Who adds partitions twice need not know that the first time is still being carried out.
         await self._until_in_force(name)
         await self._node.catalog.submit(
-            TopicAlter(topic=topic.id, partitions=partitions, settings=settings)
+            TopicAlter(
+                topic=topic.id, partitions=partitions, settings=settings, maker=current_maker()
+            )
         )
         await self._until_in_force(name)
         return await self.describe(self._node.catalog.topic(name))

@@ -60,7 +60,7 @@ def delete(options: Namespace) -> int:
     """Remove a role."""
 
     async def work(client: Client, _: Choices) -> int:
-        await client.delete_role(options.name)
+        await client.delete_role(options.name, force=options.force)
         return 0
 
     return talk(options, work)

@@ -21,11 +21,14 @@ _SET: Final = """\
     angarium quota set role:publisher --bytes-in 20MB --publishes 50000
     angarium quota set user:alice --bytes-in unlimited --requests default
     angarium quota set topic:team-a* --stored-bytes 500GB
+    angarium quota set role:pipeline --topics 50 --partitions 400
 
 A limit is of the whole cluster, and of each principal: what is set for a role is what each who has
 it may use. A user's own quota counts before its roles', those before the default, limit by limit.
 `unlimited` lifts a limit, `default` says nothing about it any more. What is not given stays as it
-is. Who is over a limit is slowed down first and refused then; docs/reference/quotas.md says how."""
+is. Over a limit of use, requests are slowed down first and refused then. Over a limit of topics or
+partitions, creating is refused; without a quota it is 1,000 topics and 10,000 partitions, and none
+for administrators. docs/reference/quotas.md says how."""
 
 _LIMITS: Final = (
     ("bytes-in", "BYTES", "bytes published in a second"),
@@ -34,6 +37,8 @@ _LIMITS: Final = (
     ("publishes", "N", "records published in a second"),
     ("connections", "N", "connections and streams at a time"),
     ("stored-bytes", "BYTES", "bytes that the topics under a prefix hold"),
+    ("topics", "N", "topics created that still exist"),
+    ("partitions", "N", "partitions created that still exist"),
 )
 
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
+
+_DELETE: Final = """\
+    angarium role delete reader --force
+
+A role that users hold is not deleted; the refusal names some of them. --force takes it from them in
+the same step, so that a later role of that name begins without holders. That does not reach JWTs:
+their claims name roles, so a role that is created again counts for every JWT that claims its name.
+Before you create a role again, see to it that the issuer does not put its old name into tokens."""
 
 
 def add(words: Words) -> None:
@@ -21,5 +29,8 @@ def add(words: Words) -> None:
     show = family.add("show", "show one role and its grants", run="role:show")
     show.add_argument("name", metavar="ROLE")
 
-    delete = family.add("delete", "delete a role with its grants", run="role:delete")
+    delete = family.add("delete", "delete a role with its grants", run="role:delete", more=_DELETE)
     delete.add_argument("name", metavar="ROLE")
+    delete.add_argument(
+        "--force", action="store_true", help="also take it from the users that hold it"
+    )

@@ -33,6 +33,7 @@ from angarium.ids import Micros
 Wanted = Annotated[str, Meta(description='What it would do, such as "topic.publish".')]
 Kind = Annotated[ResourceKind, Meta(description="What that would be done to.")]
 Name = Annotated[str, Meta(description="The resource's name; of the cluster none.")]
+Forced = Annotated[bool, Meta(description="Whether it is taken from the users that hold it.")]
 GrantNumber = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 _access: Final = partial(call, tag="access")
@@ -179,9 +180,13 @@ class AccessRoutes:
     async def create_role(self, body: NewRole) -> RoleInfo:
         return await self._broker.create_role(body.name, about=body.about)
 
-    @_access("DELETE /v1/roles/{role}", "Remove a role with its grants.")
-    async def delete_role(self, role: str) -> None:
-        await self._broker.delete_role(role)
+    @_access(
+        "DELETE /v1/roles/{role}",
+        "Remove a role with its grants. Refused while users hold it, unless forced.",
+        errors=(409,),
+    )
+    async def delete_role(self, role: str, force: Forced = False) -> None:
+        await self._broker.delete_role(role, force=force)
 
     @_access("GET /v1/grants", "List every grant, but for those of built-in roles.")
     async def list_grants(self) -> Grants:

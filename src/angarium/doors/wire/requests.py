@@ -245,7 +245,7 @@ def _about_access(broker: AccessBroker) -> Rows:
         Operation.DESCRIBE_USER: asks(access.NameHeader, broker.describe_user, layout=in_payload),
         Operation.LIST_USERS: asks_nothing(broker.list_users, access.UsersAnswer, in_payload),
         Operation.CREATE_ROLE: asks(access.CreateRoleHeader, broker.create_role, layout=in_payload),
-        Operation.DELETE_ROLE: asks(access.NameHeader, broker.delete_role),
+        Operation.DELETE_ROLE: asks(access.DeleteRoleHeader, broker.delete_role),
         Operation.LIST_ROLES: asks_nothing(broker.list_roles, access.RolesAnswer, in_payload),
         Operation.CREATE_GRANT: asks(
             access.CreateGrantHeader, broker.create_grant, layout=in_payload

@@ -6,6 +6,7 @@
 from angarium.machine.catalog.access_commands import (
     GrantDelete,
     GrantPut,
+    Holders,
     QuotaDelete,
     QuotaPut,
     RoleDelete,
@@ -55,6 +56,7 @@ from angarium.machine.catalog.commands import (
     encode,
     knows,
 )
+from angarium.machine.catalog.creations import Made, Maker
 from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.machine import CatalogMachine
 from angarium.machine.catalog.predecessors import Predecessor
@@ -101,12 +103,15 @@ __all__ = [
     "GrantPut",
     "GrantRow",
     "Granted",
+    "Holders",
     "JoinTokenDelete",
     "JoinTokenPut",
     "JoinTokenRow",
     "Labels",
     "LevelRaise",
     "LevelRaised",
+    "Made",
+    "Maker",
     "Moving",
     "Node",
     "NodeDrain",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
-from angarium.errors import AlreadyExists, InvalidArgument, NotFound
+from angarium.errors import AlreadyExists, InvalidArgument, NotFound, RoleHeld
 from angarium.ids import Index
 from angarium.machine.catalog import access_commands as commands
 from angarium.machine.catalog.access_values import (
@@ -49,6 +49,9 @@ ROLES_OF_USER_MAX: Final = 32
 ACTIONS_MAX: Final = 64
 GRANTS_OF_TOKEN_MAX: Final = 64
 VERIFIERS_MAX: Final = 8
+
+HOLDERS_NAMED_MAX: Final = 10
+"""Users that a refusal to delete a role names; of further ones it says how many there are."""
 
 DIGEST_BYTES: Final = 32
 """Of a token: SHA-256."""
@@ -104,7 +107,7 @@ class AccessTables:
             case commands.RolePut():
                 outcome = self._put_role(command)
             case commands.RoleDelete():
-                outcome = self._delete_role(command.name)
+                outcome = self._delete_role(command)
             case commands.GrantPut():
                 outcome = self._put_grant(command)
             case commands.GrantDelete():
@@ -136,6 +139,9 @@ class AccessTables:
             if len(self.users) >= USERS_MAX:
                 return limited("USERS_MAX", f"the cluster has {USERS_MAX} users")
             known = UserRow(name=command.name, created_at=command.time)
+        for role in command.roles_needed:
+            if role not in self.roles:
+                return refused(NotFound, f"there is no role {role!r}")
         changes = {
             field: value
             for field in ("roles", "scrypt", "verifiers", "is_locked")
@@ -170,16 +176,35 @@ class AccessTables:
             return refused(NotFound, f"there is no role {command.name!r}")
         if known is None and len(self.roles) >= ROLES_MAX:
             return limited("ROLES_MAX", f"the cluster has {ROLES_MAX} roles")
+        if known is None and command.is_unheld:
+            self._take_role(command.name)
         row = RoleRow(name=command.name, about=command.about)
         self.roles[row.name] = row
         return Done(changed=row != known)
 
-    def _delete_role(self, name: str) -> Done | Refused:
-        if self.roles.pop(name, None) is None:
+    def _delete_role(self, command: commands.RoleDelete) -> Done | Refused:
+        name = command.name
+        if name not in self.roles:
             return refused(NotFound, f"there is no role {name!r}")
+        if command.holders is commands.Holders.PROTECT and (held := self._held_by(name)):
+            return refused(RoleHeld, _held(name, held))
+        if command.holders is commands.Holders.LOSE:
+            self._take_role(name)
+        del self.roles[name]
         self._forget_grants(name, is_role=True)
         self.quotas.forget("role", name)
         return Done()
+
+    def _held_by(self, role: str) -> list[str]:
+        """Return the users that hold a role, by name."""
+        return sorted(user.name for user in self.users.values() if role in user.roles)
+
+    def _take_role(self, role: str) -> None:
+        """Take a role from every user that holds it."""
+        for name in self._held_by(role):
+            user = self.users[name]
+            left = tuple(one for one in user.roles if one != role)
+            self.users[name] = msgspec.structs.replace(user, roles=left)
 
     def _put_grant(self, command: commands.GrantPut) -> GrantMade | Refused:
         verdict = _judged_grants((command.granted,))
@@ -269,6 +294,17 @@ class AccessTables:
 
     def _forget_token(self, key: tuple[str, str]) -> None:
         del self.tokens_by_digest[self.tokens.pop(key).digest]
+
+
+def _held(role: str, holders: list[str]) -> str:
+    """Return that users hold a role, naming some of them."""
+    named = ", ".join(map(repr, holders[:HOLDERS_NAMED_MAX]))
+    more = len(holders) - HOLDERS_NAMED_MAX
+    others = f" and {more} more" if more > 0 else ""
+    return (
+        f"the role {role!r} is held by {named}{others}; take it from them first, or delete it with "
+        f"force, which does so: `angarium role delete {role} --force`"
+    )
 
 
 def _judged_user(command: commands.UserPut) -> Refused | None:

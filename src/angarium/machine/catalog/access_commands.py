@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TypeAlias
 
 import msgspec
@@ -24,6 +25,8 @@ class UserPut(_Command, frozen=True, kw_only=True, array_like=True):
     scrypt: str | None = None
     verifiers: tuple[VerifierRow, ...] | None = None
     is_locked: bool | None = None
+    roles_needed: tuple[str, ...] = ()
+    """Roles that have to be there: the new ones that are not built in. Since feature level 8."""
 
     def __repr__(self) -> str:
         return f"UserPut({self.name!r}, is_new={self.is_new}, …)"
@@ -41,12 +44,27 @@ class RolePut(_Command, frozen=True, kw_only=True, array_like=True):
     name: str
     is_new: bool = False
     about: str = ""
+    is_unheld: bool = False
+    """Whether it is taken from users that still hold a former role of its name. Since feature
+    level 8."""
+
+
+class Holders(IntEnum):
+    """What becomes of the users that hold a role which is to be deleted. Numbers are for ever."""
+
+    IGNORED = 0
+    """They keep its name, and so hold a later role of that name: before feature level 8."""
+    PROTECT = 1
+    """While there are some the role is not deleted."""
+    LOSE = 2
+    """It is taken from them."""
 
 
 class RoleDelete(_Command, frozen=True, kw_only=True, array_like=True):
     """Remove a role with its grants."""
 
     name: str
+    holders: Holders = Holders.IGNORED
 
 
 class GrantPut(_Command, frozen=True, kw_only=True, array_like=True):

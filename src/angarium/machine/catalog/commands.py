@@ -31,6 +31,7 @@ from angarium.machine.catalog.access_commands import (
     UserDelete,
     UserPut,
 )
+from angarium.machine.catalog.creations import Maker
 from angarium.machine.catalog.values import Labels, TopicSettings
 from angarium.machine.forms import Forms
 
@@ -123,6 +124,8 @@ class TopicCreate(_Command, frozen=True, kw_only=True, array_like=True):
     settings: TopicSettings = TopicSettings()
     internal: bool = False
     """The cluster's own, under a name that users cannot take."""
+    maker: Maker | None = None
+    """The principal it counts for; None: it counts for no quota. Since feature level 8."""
 
 
 class TopicAlter(_Command, frozen=True, kw_only=True, array_like=True):
@@ -131,6 +134,8 @@ class TopicAlter(_Command, frozen=True, kw_only=True, array_like=True):
     topic: TopicId
     partitions: int | None = None
     settings: TopicSettings | None = None
+    maker: Maker | None = None
+    """The principal that added partitions count for, as in `TopicCreate`."""
 
 
 class TopicDelete(_Command, frozen=True, kw_only=True, array_like=True):
@@ -200,6 +205,8 @@ class JoinTokenPut(_Command, frozen=True, kw_only=True, array_like=True):
 
     digest: bytes
     until: Micros
+    issuer: str = ""
+    """The user with which it goes; empty: it stays until its time is up. Since feature level 8."""
 
     def __repr__(self) -> str:
         return f"JoinTokenPut(until={self.until}, …)"

@@ -39,6 +39,8 @@ class JoinTokenRow(msgspec.Struct, frozen=True, array_like=True):
     until: Micros
     used_by: NodeId | None = None
     """The node that it let in; it lets in nobody else."""
+    issuer: str = ""
+    """The user with which it goes while it is unused; empty: it stays until its time is up."""
 
     def __repr__(self) -> str:
         return f"JoinTokenRow({self.id}, until={self.until}, used_by={self.used_by})"
@@ -64,7 +66,9 @@ class JoinTokens:
         kept = {one.digest: one for one in self.by_digest.values() if one.until > command.time}
         if len(kept) >= JOIN_TOKENS_MAX:
             return limited("JOIN_TOKENS_MAX", f"there are {JOIN_TOKENS_MAX} join tokens")
-        row = JoinTokenRow(self.next_id, command.digest, command.time, command.until)
+        row = JoinTokenRow(
+            self.next_id, command.digest, command.time, command.until, issuer=command.issuer
+        )
         self.by_digest = {**kept, row.digest: row}
         self.next_id += 1
         return Done()
@@ -76,6 +80,14 @@ class JoinTokens:
                 del self.by_digest[row.digest]
                 return Done()
         return refused(NotFound, f"there is no join token {command.token}")
+
+    def forget(self, issuer: str) -> None:
+        """Withdraw the unused tokens of a user that is deleted."""
+        self.by_digest = {
+            digest: row
+            for digest, row in self.by_digest.items()
+            if row.issuer != issuer or row.used_by is not None
+        }
 
     def join(self, command: NodeJoin, nodes: Nodes) -> NodeRegistered | Refused:
         """Let a node in that has a token, and use the token up."""

@@ -15,7 +15,7 @@ from angarium.errors import AlreadyExists, InvalidArgument, InvalidCommand, Prec
 from angarium.ids import Epoch, Index, Micros, NodeId, ProducerId, RaftGroupId, Term, TopicId
 from angarium.machine.catalog import commands
 from angarium.machine.catalog.access import AccessTables
-from angarium.machine.catalog.access_commands import AccessCommand
+from angarium.machine.catalog.access_commands import AccessCommand, UserDelete
 from angarium.machine.catalog.balance import Balance, begun, changed, chosen, ended, sites
 from angarium.machine.catalog.commands import CatalogCommand, decode
 from angarium.machine.catalog.join_tokens import JoinTokens
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.ids import Buffer
+    from angarium.machine.catalog.creations import Maker, MakerLimits
 
 PRODUCER_BLOCK_MAX: Final = 1_000_000
 """Producer ids issued at once. A larger request is refused."""
@@ -138,6 +139,8 @@ class CatalogMachine:
             outcome = self._outcome(command)
         if isinstance(outcome, Refused):
             return CatalogApplied(index=index, outcomes=(outcome,))
+        if isinstance(command, UserDelete):
+            self.join_tokens.forget(command.name)
         # Nothing here hangs on distinct times, so a leader whose clock is behind does no harm.
         self.clock = max(self.clock, min(command.time, TIME_MAX))
         if isinstance(outcome, Done) and not outcome.changed:
@@ -159,10 +162,12 @@ class CatalogMachine:
         outcome: CatalogOutcome
         match command:
             case commands.TopicCreate():
-                outcome = topics.create(command, nodes.placeable())
+                limits = self._limits_of(command.maker)
+                outcome = topics.create(command, nodes.placeable(), limits)
             case commands.TopicAlter():
+                limits = self._limits_of(command.maker)
                 is_fenced = nodes.level >= KEYED_ORDER_LEVEL
-                outcome = topics.alter(command, nodes.placeable(), is_fenced=is_fenced)
+                outcome = topics.alter(command, nodes.placeable(), limits, is_fenced=is_fenced)
             case commands.Fenced():
                 outcome = topics.fenced(command)
             case commands.TopicDelete():
@@ -185,6 +190,11 @@ class CatalogMachine:
             case _:
                 outcome = self._own_outcome(command)
         return outcome
+
+    def _limits_of(self, maker: Maker | None) -> MakerLimits | None:
+        if maker is None:
+            return None
+        return self.access.quotas.limits_of(maker, self.access.users)
 
     def _own_outcome(
         self,

@@ -1,18 +1,24 @@
-"""The quotas of the catalog: how they are put, changed and forgotten. What they come to is decided
-elsewhere (`security.quotas`)."""
+"""The quotas of the catalog: how they are put, changed and forgotten, and which of them counts.
+
+What they come to is decided elsewhere: by `security.quotas` for what is used, by `creations` for
+what is created.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from angarium.errors import InvalidArgument, NotFound
 from angarium.machine.catalog.access_values import QuotaRow
+from angarium.machine.catalog.creations import PARTITIONS, TOPICS, MakerLimits
 from angarium.machine.outcomes import Done, Refused, limited, oversized, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from angarium.machine.catalog.access_commands import QuotaDelete, QuotaPut
+    from angarium.machine.catalog.access_values import UserRow
+    from angarium.machine.catalog.creations import Maker
 
 QUOTAS_MAX: Final = 10_000
 """Rows. At the limit a new one is refused."""
@@ -31,6 +37,52 @@ UNLIMITED: Final = -1
 
 USER: Final = "user"
 """The kind of subject that has to be there, and takes its quota along."""
+
+ROLE: Final = "role"
+DEFAULT: Final = "default"
+
+ADMIN: Final = "admin"
+"""The built-in role of administrators, as `api.access` calls it."""
+
+TOPICS_BY_DEFAULT: Final = 1_000
+"""Topics that a principal may have created, unless a quota says otherwise or it is an
+administrator: a tenth of what a cluster holds."""
+
+PARTITIONS_BY_DEFAULT: Final = 10_000
+"""Partitions that it may have created: ten for each of those topics."""
+
+_BUILT_IN: Final[Mapping[tuple[str, str], Mapping[str, int]]] = {
+    (ROLE, ADMIN): {TOPICS: UNLIMITED, PARTITIONS: UNLIMITED},
+    (DEFAULT, ""): {TOPICS: TOPICS_BY_DEFAULT, PARTITIONS: PARTITIONS_BY_DEFAULT},
+}
+"""What counts where the row of a subject says nothing, or there is none."""
+
+
+class NearestLimit(NamedTuple):
+    """The limit that counts for a principal, and whose quota says so."""
+
+    amount: int
+    why: str
+
+
+def nearest_limit(
+    said: Callable[[str, str], int | None], *, user: str, roles: Iterable[str]
+) -> NearestLimit | None:
+    """Return the limit that counts: the user's own, else the most generous of its roles', else the
+    default. `said` returns what the quota of a subject says; an empty `user` has none of its own.
+    """
+    own = said(USER, user) if user else None
+    if own is not None:
+        return NearestLimit(own, f"the quota of user {user!r}")
+    of_roles = [
+        NearestLimit(amount, f"the quota of role {role!r}")
+        for role in roles
+        if (amount := said(ROLE, role)) is not None
+    ]
+    if of_roles:
+        return max(of_roles, key=lambda one: (one.amount == UNLIMITED, one.amount))
+    default = said(DEFAULT, "")
+    return None if default is None else NearestLimit(default, "the default quota")
 
 
 class QuotaTable:
@@ -77,6 +129,28 @@ class QuotaTable:
     def add(self, row: QuotaRow) -> None:
         """Keep a quota that was judged before."""
         self.rows[row.kind, row.subject] = row
+
+    def limits_of(self, maker: Maker, users: Mapping[str, UserRow]) -> MakerLimits:
+        """Return how much a principal may create."""
+        user = users.get(maker.user)
+        roles = dict.fromkeys((*maker.roles, *(() if user is None else user.roles)))
+
+        def limit(kind: str) -> NearestLimit | None:
+            found = nearest_limit(
+                lambda subject_kind, subject: self._said(subject_kind, subject, kind),
+                user=maker.user,
+                roles=roles,
+            )
+            return None if found is None or found.amount == UNLIMITED else found
+
+        return MakerLimits(maker, limit(TOPICS), limit(PARTITIONS))
+
+    def _said(self, subject_kind: str, subject: str, kind: str) -> int | None:
+        row = self.rows.get((subject_kind, subject))
+        amount = None if row is None else dict(row.limits).get(kind)
+        if amount is None:
+            amount = _BUILT_IN.get((subject_kind, subject), {}).get(kind)
+        return amount
 
 
 def _judged(command: QuotaPut) -> Refused | None:

@@ -16,6 +16,7 @@ from angarium.machine.catalog.access_values import (
     UserRow,
 )
 from angarium.machine.catalog.balance import Balance
+from angarium.machine.catalog.creations import Creations
 from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.placement import Loads
 from angarium.machine.catalog.predecessors import Predecessor
@@ -155,6 +156,7 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
             raise CorruptData(f"{part.name} is no part of a catalog")
     topics.by_name.update((topic.name, topic.id) for topic in topics.by_id.values())
     topics.loads = Loads(topics.partitions.values())
+    topics.creations = Creations(topics.by_id.values())
 
 
 def _read_losses(machine: CatalogMachine, part: Part, payload: Buffer) -> None:

@@ -19,6 +19,7 @@ from angarium.errors import (
     PreconditionFailed,
 )
 from angarium.ids import Micros, NodeId, RaftGroupId, TopicId
+from angarium.machine.catalog.creations import Creations, created_by
 from angarium.machine.catalog.placement import (
     Loads,
     chosen_readers,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         TopicCreate,
         TopicDelete,
     )
+    from angarium.machine.catalog.creations import MakerLimits
     from angarium.machine.catalog.nodes import Nodes
     from angarium.machine.catalog.regions import Wish
     from angarium.machine.catalog.values import Node
@@ -105,7 +107,15 @@ def name_fault(name: str, *, internal: bool = False) -> str | None:
 class Topics:
     """All topics and partitions."""
 
-    __slots__ = ("by_id", "by_name", "loads", "next_group", "next_topic", "partitions")
+    __slots__ = (
+        "by_id",
+        "by_name",
+        "creations",
+        "loads",
+        "next_group",
+        "next_topic",
+        "partitions",
+    )
 
     def __init__(self) -> None:
         self.by_id: dict[TopicId, Topic] = {}
@@ -114,22 +124,41 @@ class Topics:
         self.next_topic = 1
         self.next_group = 1
         self.loads = Loads()
+        self.creations = Creations()
 
     # --- topics ------------------------------------------------------------------------------
 
-    def create(self, command: TopicCreate, nodes: Sequence[Node]) -> TopicMade | Refused:
-        """Make a topic. Asking for the same one again gives the one that is there."""
-        verdict = self._judge_new(command, nodes)
+    def create(
+        self, command: TopicCreate, nodes: Sequence[Node], limits: MakerLimits | None = None
+    ) -> TopicMade | Refused:
+        """Make a topic. Asking for the same one again gives the one that is there.
+
+        `limits` are those of the principal that it counts for.
+        """
+        verdict = self._judge_new(command, nodes, limits)
         if verdict is not None:
             return verdict
         topic_id = TopicId(self.next_topic)
         self.next_topic += 1
         groups = self._add_partitions(topic_id, command.settings, 0, command.partitions, nodes)
-        self.by_id[topic_id] = Topic(topic_id, command.name, command.settings, groups, command.time)
+        maker = command.maker
+        topic = Topic(
+            topic_id,
+            command.name,
+            command.settings,
+            groups,
+            command.time,
+            creator="" if maker is None else maker.creator,
+            partitions_by=created_by((), maker, len(groups)),
+        )
+        self.by_id[topic_id] = topic
         self.by_name[command.name] = topic_id
+        self.creations.add(topic)
         return TopicMade(topic_id, groups)
 
-    def _judge_new(self, command: TopicCreate, nodes: Sequence[Node]) -> TopicMade | Refused | None:
+    def _judge_new(
+        self, command: TopicCreate, nodes: Sequence[Node], limits: MakerLimits | None
+    ) -> TopicMade | Refused | None:
         settings = command.settings
         fault = name_fault(command.name, internal=command.internal) or _settings_fault(settings)
         known = self.by_name.get(command.name)
@@ -151,45 +180,51 @@ class Topics:
         elif len(self.by_id) >= TOPICS_MAX:
             verdict = limited("TOPICS_MAX", "the cluster has no room for another topic")
         else:
-            verdict = _unplaceable(settings, command.partitions, nodes)
+            excess = self.creations.fault(limits, topics=1, partitions=command.partitions)
+            verdict = excess or _unplaceable(settings, command.partitions, nodes)
         return verdict
 
     def alter(
-        self, command: TopicAlter, nodes: Sequence[Node], *, is_fenced: bool
+        self,
+        command: TopicAlter,
+        nodes: Sequence[Node],
+        limits: MakerLimits | None = None,
+        *,
+        is_fenced: bool,
     ) -> TopicMade | Refused:
         """Change settings, add partitions. Partitions never become fewer: keys would move.
 
         With `is_fenced` those that are added begin with a layout of their own, which is in force
-        once every older partition has its fence.
+        once every older partition has its fence. They count for the principal that adds them,
+        not for the topic's creator; `limits` are its.
         """
         topic = self.by_id.get(command.topic)
         if topic is None:
             return refused(NotFound, f"there is no topic {command.topic}")
         settings = command.settings or topic.settings
         partitions = command.partitions or len(topic.groups)
-        fault = _settings_fault(settings)
-        if fault is not None:
-            return refused(InvalidArgument, fault)
-        if not len(topic.groups) <= partitions <= PARTITIONS_MAX:
-            return refused(
-                InvalidArgument,
-                f"{topic.name} has {len(topic.groups)} partitions; they can become more, up to "
-                f"{PARTITIONS_MAX}, and not {partitions}",
-            )
         moved = has_moved(topic.settings, settings)
-        if moved or partitions > len(topic.groups):
+        verdict = _alteration_fault(topic, settings, partitions)
+        if verdict is None and partitions > len(topic.groups):
+            verdict = self.creations.fault(limits, partitions=partitions - len(topic.groups))
+        if verdict is None and (moved or partitions > len(topic.groups)):
             verdict = _unplaceable(settings, partitions, nodes)
-            if verdict is not None:
-                return verdict
+        if verdict is None and is_fenced and partitions > len(topic.groups):
+            verdict = _layout_fault(topic)
+        if verdict is not None:
+            return verdict
         changed = msgspec.structs.replace(topic, settings=settings)
         if partitions > len(topic.groups):
             if is_fenced:
-                refusal = _layout_fault(topic)
-                if refusal is not None:
-                    return refusal
                 changed = laid_out_anew(changed, partitions)
             added = self._add_partitions(topic.id, settings, len(topic.groups), partitions, nodes)
-            changed = msgspec.structs.replace(changed, groups=(*topic.groups, *added))
+            changed = msgspec.structs.replace(
+                changed,
+                groups=(*topic.groups, *added),
+                partitions_by=created_by(topic.partitions_by, command.maker, len(added)),
+            )
+            self.creations.add(topic, -1)
+            self.creations.add(changed)
         self.by_id[topic.id] = changed
         self._forget_followed(changed)
         if moved:
@@ -248,6 +283,7 @@ class Topics:
         if topic is None:
             return refused(NotFound, f"there is no topic {command.topic}")
         del self.by_name[topic.name]
+        self.creations.add(topic, -1)
         for group in topic.groups:
             self.loads.add(self.partitions.pop(group), -1)
         return Done()
@@ -458,6 +494,17 @@ class Topics:
         )
         self.partitions[partition.group] = moving
         self.loads.add(moving, 1)
+
+
+def _alteration_fault(topic: Topic, settings: TopicSettings, partitions: int) -> Refused | None:
+    """Return what is wrong with other settings or a number of partitions, if anything."""
+    fault = _settings_fault(settings)
+    if fault is None and not len(topic.groups) <= partitions <= PARTITIONS_MAX:
+        fault = (
+            f"{topic.name} has {len(topic.groups)} partitions; they can become more, up to "
+            f"{PARTITIONS_MAX}, and not {partitions}"
+        )
+    return None if fault is None else refused(InvalidArgument, fault)
 
 
 def _layout_fault(topic: Topic) -> Refused | None:

@@ -164,6 +164,10 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     unfenced: tuple[int, ...] = ()
     """Older partitions that are not known to have the last layout's fence. While there are some,
     keys are dealt by the layout before it."""
+    creator: str = ""
+    """The principal that created it; empty: it counts for no quota."""
+    partitions_by: tuple[tuple[str, int], ...] = ()
+    """How many of its partitions each principal created, by name. The others count for none."""
 
     @property
     def layout(self) -> int:

@@ -124,6 +124,8 @@ class QuotaKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     QUOTA_KIND_PUBLISHES: _ClassVar[QuotaKind]
     QUOTA_KIND_CONNECTIONS: _ClassVar[QuotaKind]
     QUOTA_KIND_STORED_BYTES: _ClassVar[QuotaKind]
+    QUOTA_KIND_TOPICS: _ClassVar[QuotaKind]
+    QUOTA_KIND_PARTITIONS: _ClassVar[QuotaKind]
 DELIVERY_MODE_UNSPECIFIED: DeliveryMode
 DELIVERY_MODE_CONSISTENT: DeliveryMode
 DELIVERY_MODE_EVENTUAL: DeliveryMode
@@ -194,6 +196,8 @@ QUOTA_KIND_REQUESTS: QuotaKind
 QUOTA_KIND_PUBLISHES: QuotaKind
 QUOTA_KIND_CONNECTIONS: QuotaKind
 QUOTA_KIND_STORED_BYTES: QuotaKind
+QUOTA_KIND_TOPICS: QuotaKind
+QUOTA_KIND_PARTITIONS: QuotaKind
 
 class Header(_message.Message):
     __slots__ = ("name", "value")
@@ -1548,10 +1552,12 @@ class CreateRoleResponse(_message.Message):
     def __init__(self, role: _Optional[_Union[RoleInfo, _Mapping]] = ...) -> None: ...
 
 class DeleteRoleRequest(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "force")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    FORCE_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    force: bool
+    def __init__(self, name: _Optional[str] = ..., force: _Optional[bool] = ...) -> None: ...
 
 class DeleteRoleResponse(_message.Message):
     __slots__ = ()

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from angarium.api.access import ANONYMOUS, Decision, Principal, Proof
+from angarium.api.quotas import QuotaKind
 from angarium.errors import NotLeader
 from angarium.ids import Index
+from angarium.machine.catalog import Maker
+from angarium.node.release import CREATION_QUOTA_LEVEL
 from angarium.security.permissions import Permissions, Rows
-from angarium.security.quotas import Quotas, stored_limits
+from angarium.security.quotas import Quotas, creation_limits, stored_limits
 from angarium.service.access.attending import Attendances, withdrawn
 from angarium.service.access.join_tokens import JoinTokenCalls
 from angarium.service.access.permitted import PermittedBroker
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from angarium.api.access import Action, ResourceKind
-    from angarium.api.quotas import QuotaKind
     from angarium.errors import AngariumError
     from angarium.security.quotas import Limit
     from angarium.service.access.attending import Question
@@ -173,6 +175,31 @@ class Access:
         if not self.is_required or principal.proof is Proof.NODE:
             return {}
         return self._quotas.limits_of(principal, self._permissions.roles_of(principal))
+
+    def maker_of(self, principal: Principal) -> Maker | None:
+        """Return a principal as the catalog counts what it creates; None: it counts for none.
+
+        Without authentication all principals are the same one, and nodes have counted already.
+        """
+        is_told_apart = self.is_required and principal.proof is not Proof.NODE
+        if not is_told_apart or self._node.catalog.level < CREATION_QUOTA_LEVEL:
+            return None
+        user = "" if principal.proof is Proof.JWT else principal.name
+        creator = self.permissions.identity_of(principal)
+        return Maker(creator=creator, user=user, roles=principal.roles)
+
+    def creation_limits_of(self, principal: Principal) -> dict[QuotaKind, Limit]:
+        """Return what limits how much a principal may create."""
+        maker = self.maker_of(principal)
+        return {} if maker is None else creation_limits(self._node.catalog.limits_of(maker))
+
+    def created_by(self, principal: Principal) -> dict[QuotaKind, float]:
+        """Return what a principal has created that still exists, where that is counted."""
+        maker = self.maker_of(principal)
+        if maker is None:
+            return {}
+        made = self._node.catalog.created_by(maker)
+        return {QuotaKind.TOPICS: made.topics, QuotaKind.PARTITIONS: made.partitions}
 
     def used_by(self, principal: Principal) -> dict[QuotaKind, float]:
         """Return what a principal uses, of what is limited, as far as this node knows."""

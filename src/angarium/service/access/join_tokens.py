@@ -14,6 +14,7 @@ from angarium.ids import JoinTokenId, Micros
 from angarium.machine.catalog import JoinTokenDelete, JoinTokenPut
 from angarium.node.release import JOIN_TOKENS_LEVEL
 from angarium.security.tokens import new_join_token, token_digest
+from angarium.service.makers import current_maker
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import JoinTokenRow
@@ -53,7 +54,9 @@ class JoinTokenCalls:
         """Let the token in that has this digest."""
         self._check_level()
         until = Micros(self._node.now() + GOOD_FOR_S * 1_000_000) if until is None else until
-        await self._node.catalog.submit(JoinTokenPut(digest=digest, until=until))
+        maker = current_maker()
+        issuer = "" if maker is None else maker.user
+        await self._node.catalog.submit(JoinTokenPut(digest=digest, until=until, issuer=issuer))
 
     async def delete_join_token(self, token: int) -> None:
         """Withdraw one."""

@@ -8,7 +8,7 @@ hot, or hands out something that stays open.
 from __future__ import annotations
 
 import inspect
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from angarium.api import ClusterStatus, NodeInfo, Producer, PublishRequest
 from angarium.api.access import Action, Caller, Decision, Principal, Proof, ResourceKind
 from angarium.api.audit import AuditEvent
+from angarium.api.quotas import QuotaKind
 from angarium.errors import (
     InvalidArgument,
     NotFound,
     PermissionDenied,
+    TopicQuotaExceeded,
     Unauthenticated,
     UnknownProducer,
 )
@@ -56,13 +58,14 @@ from angarium.service.access.user_calls import UserCalls
 from angarium.service.backups import BackupCalls
 from angarium.service.balancing import Balancing
 from angarium.service.broker import Service
+from angarium.service.makers import counting_for
 from angarium.service.producer_ids import tagged
 from angarium.service.recovering import Recovering
 from angarium.service.transactions.transaction_calls import TransactionCalls
 from angarium.service.upgrading import Upgrading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from angarium.api import (
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
     from angarium.api.upgrades import UpgradeBroker
     from angarium.errors import AngariumError
     from angarium.ids import Buffer, ProducerId
+    from angarium.machine.catalog import Maker
     from angarium.service.access.access import Access
     from angarium.service.access.attending import Question
     from angarium.service.access.rules import Rule
@@ -314,11 +318,12 @@ class PermittedBroker(_Contract):
         await self._check_making(request.topic)
         request = await self._with_own_producers(request)
         if not self._is_counted:
-            return await self._service.publish(request)
+            with self._creating():
+                return await self._service.publish(request)
         charge = self._charge(request)
         charge.check()
         await charge.pay()
-        with charge.taken_back():
+        with charge.taken_back(), self._creating():
             return await self._service.publish(request)
 
     async def publish_taken(self, request: PublishRequest) -> tuple[Ack, ...]:
@@ -328,8 +333,9 @@ class PermittedBroker(_Contract):
         await self._check_making(request.topic)
         request = await self._with_own_producers(request)
         if not self._is_counted:
-            return await self._service.publish(request)
-        with self._charge(request).taken_back():
+            with self._creating():
+                return await self._service.publish(request)
+        with self._charge(request).taken_back(), self._creating():
             return await self._service.publish(request)
 
     def _check_publish(self, topic: str) -> None:
@@ -370,6 +376,22 @@ class PermittedBroker(_Contract):
         """The feature level that the cluster works at."""
         return self._access.service.node.catalog.level
 
+    @contextmanager
+    def _creating(self) -> Iterator[None]:
+        """Let topics, partitions and join tokens that are created inside be the principal's."""
+        try:
+            with counting_for(self._maker):
+                yield
+        except TopicQuotaExceeded as error:
+            kind = str(error).partition(":")[0]
+            if kind in set(QuotaKind):
+                error.limit = kind  # the catalog's refusal has a code and a message alone
+                self._access.throttled.refuses(QuotaKind(kind))
+            raise
+
+    def _maker(self) -> Maker | None:
+        return self._access.maker_of(self.principal)
+
     def producer_name(self, producer: ProducerId) -> str | None:
         """Return the name of a producer, as far as this node knows."""
         return self._access.service.node.catalog.producer_name(producer)
@@ -397,7 +419,9 @@ class PermittedBroker(_Contract):
         """See to it that a publish makes a topic only for who may make one."""
         if self._service.partition_count(topic):
             return
-        if not self.may(Action.TOPIC_CREATE, ResourceKind.TOPIC, topic):
+        is_node = self.principal.proof is Proof.NODE
+        if is_node or not self.may(Action.TOPIC_CREATE, ResourceKind.TOPIC, topic):
+            # A node that passes on a publish has created the topic for its own client before.
             await self._service.topics.find(topic)
         elif self._access.audit is not None and self._service.node.config.auto_create_topics:
             try:
@@ -447,7 +471,8 @@ class PermittedBroker(_Contract):
     async def consume(self, request: ConsumeRequest) -> Consumption:
         """Take part in a group."""
         self.check_call(RULES["consume"], {"request": request}, method="consume")
-        inner = await self._service.consume(request)
+        with self._creating():
+            inner = await self._service.consume(request)
         if not self._access.is_required:
             return inner
         return PermittedConsumption(inner, self, _consuming(request))
@@ -455,7 +480,8 @@ class PermittedBroker(_Contract):
     async def begin_consume(self, request: ConsumeRequest) -> LocalConsumption:
         """Take part in a group, for a door that settles without a task for each."""
         self.check_call(RULES["consume"], {"request": request}, method="consume")
-        consumption = await self._service.groups.consume(request)
+        with self._creating():
+            consumption = await self._service.groups.consume(request)
         if self._access.is_required:
             consumption.on_closed = self.attend(consumption.break_off, _consuming(request))
             consumption.paced = self
@@ -523,6 +549,10 @@ def _consuming(request: ConsumeRequest) -> list[Question]:
 _MAKES_TOPICS: Final = frozenset({"reserve", "stage", "publish_sequenced"})
 """Besides publishing: what makes the topic on first use."""
 
+_CREATES: Final = frozenset({"create_topic", "alter_topic", "alter_group", "create_join_token"})
+"""What creates what the catalog keeps with its creator because it was asked to: topics, partitions,
+the dead-letter topic of a group, join tokens."""
+
 _BRINGS_BATCHES: Final = frozenset({"stage", "publish_sequenced"})
 """Besides publishing: what brings records."""
 
@@ -552,6 +582,7 @@ def _asking(name: str, rule: Rule) -> Callable[..., Any]:
     find = attrgetter(f"{where}.{name}")
     call = getattr(kind, name)
     makes_topics = name in _MAKES_TOPICS
+    creates = makes_topics or name in _CREATES
     topics_shown = rule.topics_shown
     brings_batches = name in _BRINGS_BATCHES
     is_action = recorded(name) is AuditEvent.ACTION
@@ -573,11 +604,13 @@ def _asking(name: str, rule: Rule) -> Callable[..., Any]:
         if is_action and self._access.audit is not None:
             async with self.recording(name, rule, given):
                 self.check_call(rule, given, method=name)  # it may have waited for its record
-                found = await find(self._access)(*arguments, **named)
+                with self._creating() if creates else nullcontext():
+                    found = await find(self._access)(*arguments, **named)
         else:
             if is_access and self._access.audit is not None:
                 self.note_call(name, rule, given)
-            found = await find(self._access)(*arguments, **named)
+            with self._creating() if creates else nullcontext():
+                found = await find(self._access)(*arguments, **named)
         if rule.shows is not None:
             found = self._shown(rule, found)
         return found if topics_shown is None else topics_shown(found, self._may_know_topic)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from angarium.api.access import Principal, Proof
 from angarium.api.quotas import (
+    CREATED,
     OF_PRINCIPALS,
     UNLIMITED,
     CountedLimit,
@@ -15,7 +16,7 @@ from angarium.api.quotas import (
 )
 from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
 from angarium.machine.catalog import QuotaDelete, QuotaPut
-from angarium.node.release import QUOTA_LEVEL
+from angarium.node.release import CREATION_QUOTA_LEVEL, QUOTA_LEVEL
 from angarium.security.quotas import limits_in
 from angarium.security.roles import BUILT_IN
 
@@ -45,6 +46,8 @@ class QuotaCalls:
         self._check_level()
         subject = self._checked(subject_kind, subject)
         _check_kinds(subject_kind, (*limits, *cleared))
+        if not {*limits}.isdisjoint(CREATED):
+            self._check_level(CREATION_QUOTA_LEVEL, "quotas on topics and partitions")
         if not limits and not cleared:
             raise InvalidArgument("a quota limits at least one thing")
         for kind, amount in limits.items():
@@ -102,7 +105,8 @@ class QuotaCalls:
 
     def _counts_of(self, user: str) -> tuple[CountedLimit, ...]:
         asked = Principal(name=user, proof=Proof.PASSWORD)
-        limits, used = self._access.limits_of(asked), self._access.used_by(asked)
+        limits = {**self._access.limits_of(asked), **self._access.creation_limits_of(asked)}
+        used = {**self._access.used_by(asked), **self._access.created_by(asked)}
         return tuple(
             CountedLimit(
                 kind=kind,
@@ -142,11 +146,11 @@ class QuotaCalls:
                 pass  # the catalog knows
         return subject
 
-    def _check_level(self) -> None:
+    def _check_level(self, needed: int = QUOTA_LEVEL, what: str = "quotas") -> None:
         level = self._node.catalog.level
-        if level < QUOTA_LEVEL:
+        if level < needed:
             raise PreconditionFailed(
-                f"the cluster works at feature level {level}, and quotas need {QUOTA_LEVEL}: "
+                f"the cluster works at feature level {level}, and {what} need {needed}: "
                 "upgrade every node, then `angarium cluster raise-level`"
             )
 

@@ -31,6 +31,7 @@ from angarium.machine.catalog import (
     Granted,
     GrantMade,
     GrantPut,
+    Holders,
     RoleDelete,
     RolePut,
     TokenDelete,
@@ -39,7 +40,7 @@ from angarium.machine.catalog import (
     UserPut,
     VerifierRow,
 )
-from angarium.node.release import ACCESS_LEVEL
+from angarium.node.release import ACCESS_LEVEL, HELD_ROLES_LEVEL
 from angarium.security import PasswordHash
 from angarium.security.permissions import grant_of
 from angarium.security.roles import ABOUT, BUILT_IN
@@ -99,7 +100,9 @@ class UserCalls:
             raise InvalidArgument(f"{name!r} is what the cluster itself calls somebody")
         self._check_roles(roles)
         hashed = None if password is None else await self._hashed(password)
-        await self._submit(_user_put(name, hashed, is_new=True, roles=tuple(dict.fromkeys(roles))))
+        roles = tuple(dict.fromkeys(roles))
+        needed = self._needed(roles)
+        await self._submit(_user_put(name, hashed, is_new=True, roles=roles, needed=needed))
         return await self.describe_user(name)
 
     async def alter_user(
@@ -113,11 +116,13 @@ class UserCalls:
         """Give a user other roles or another password, or lock it out."""
         self.check_level()
         await self.describe_user(name)  # before the work of a hash
+        needed: tuple[str, ...] = ()
         if roles is not None:
             self._check_roles(roles)
             roles = tuple(dict.fromkeys(roles))
+            needed = self._needed(roles)
         hashed = None if password is None else await self._hashed(password)
-        await self._submit(_user_put(name, hashed, roles=roles, is_locked=is_locked))
+        await self._submit(_user_put(name, hashed, roles=roles, is_locked=is_locked, needed=needed))
         return await self.describe_user(name)
 
     async def delete_user(self, name: str) -> None:
@@ -154,13 +159,17 @@ class UserCalls:
     async def create_role(self, name: str, *, about: str = "") -> RoleInfo:
         """Make a role that may do nothing yet."""
         _check_not_built_in(name)
-        await self._submit(RolePut(name=name, is_new=True, about=about))
+        is_unheld = self._knows_holders
+        await self._submit(RolePut(name=name, is_new=True, about=about, is_unheld=is_unheld))
         return RoleInfo(name=name, about=about)
 
-    async def delete_role(self, name: str) -> None:
-        """Remove a role with its grants."""
+    async def delete_role(self, name: str, *, force: bool = False) -> None:
+        """Remove a role with its grants; `RoleHeld` while users hold it, or take it from them."""
         _check_not_built_in(name)
-        await self._submit(RoleDelete(name=name))
+        holders = Holders.LOSE if force else Holders.PROTECT
+        if not self._knows_holders:
+            holders = Holders.IGNORED
+        await self._submit(RoleDelete(name=name, holders=holders))
 
     async def list_roles(self) -> tuple[RoleInfo, ...]:
         """Return all roles with their grants, the built-in ones first."""
@@ -265,6 +274,17 @@ class UserCalls:
                 "upgrade every node, then `angarium cluster raise-level`"
             )
 
+    @property
+    def _knows_holders(self) -> bool:
+        return self._node.catalog.level >= HELD_ROLES_LEVEL
+
+    def _needed(self, roles: Iterable[str]) -> tuple[str, ...]:
+        """Return the roles that the catalog has to have when it gives them to a user: without it a
+        role that is being deleted could be held by name, and with it a later one of that name."""
+        if not self._knows_holders:
+            return ()
+        return tuple(role for role in roles if role not in BUILT_IN)
+
     def _check_roles(self, roles: Iterable[str]) -> None:
         known = {*BUILT_IN, *(row.name for row in self._node.catalog.roles())}
         for role in roles:
@@ -335,6 +355,7 @@ def _user_put(
     is_new: bool = False,
     roles: Sequence[str] | None,
     is_locked: bool | None = None,
+    needed: tuple[str, ...] = (),
 ) -> UserPut:
     return UserPut(
         name=name,
@@ -343,6 +364,7 @@ def _user_put(
         scrypt=None if kept is None else kept.scrypt,
         verifiers=None if kept is None else kept.verifiers,
         is_locked=is_locked,
+        roles_needed=needed,
     )
 
 

@@ -22,7 +22,7 @@ TOLD: Final = frozenset(
         *("dry_run", "node", "draining", "level", "to", "owner", "user", "roles", "is_locked"),
         *("subject", "subject_kind", "grant", "grants", "until", "about", "wanted", "producer"),
         *("topics", "limits", "cleared", "token", "bytes_per_s", "automatic", "accounts", "kept"),
-        *("code",),
+        *("code", "force"),
     }
 )
 """Arguments that are no secret. A `token` is the number of one."""

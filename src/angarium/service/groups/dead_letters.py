@@ -14,6 +14,7 @@ from angarium.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from angarium.lending.letters import Burial
+    from angarium.machine.catalog import Maker
     from angarium.service.own_node import OwnNode
     from angarium.service.publishing import Publisher
     from angarium.service.topics import Topics
@@ -53,7 +54,8 @@ class DeadLetters:
             case ProducerShare():
                 return await self._node.catalog.submit(errand)
             case Publish():
-                await self._find_or_make(errand.topic)
+                # The group's owner was counted when it named the topic; letters are never refused.
+                await found_or_made(self._node, self._topics, errand.topic, maker=None)
                 request = PublishRequest(
                     topic=errand.topic,
                     partition=0,
@@ -66,12 +68,14 @@ class DeadLetters:
                 assert_never(errand)
         return None
 
-    async def _find_or_make(self, topic: str) -> None:
-        try:
-            await self._topics.find(topic)
-        except NotFound:
-            settings = self._topics.settings(TopicConfig(batch_bytes_max=LETTER_BYTES_MAX))
-            with suppress(AlreadyExists):  # somebody else was faster
-                await self._node.catalog.submit(
-                    TopicCreate(name=topic, partitions=1, settings=settings, internal=True)
-                )
+
+async def found_or_made(node: OwnNode, topics: Topics, topic: str, *, maker: Maker | None) -> None:
+    """Have a topic for dead letters; a new one counts for `maker`, or for no quota."""
+    try:
+        await topics.find(topic)
+    except NotFound:
+        settings = topics.settings(TopicConfig(batch_bytes_max=LETTER_BYTES_MAX))
+        with suppress(AlreadyExists):  # another request was faster
+            await node.catalog.submit(
+                TopicCreate(name=topic, partitions=1, settings=settings, internal=True, maker=maker)
+            )

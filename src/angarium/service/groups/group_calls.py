@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from angarium.api import GroupConfig, GroupInfo, Moved, Settled
+from angarium.api.dead_letters import DEAD_LETTERS
 from angarium.api.groups import SETTLEMENTS_MAX
 from angarium.api.reading import check_start
 from angarium.errors import (
@@ -27,9 +28,11 @@ from angarium.lending.ports import Membership, Opening
 from angarium.machine.partition_limits import NAME_CHARACTERS_MAX
 from angarium.service.groups.consumer_limits import CONSUMERS_MAX, CREDIT_MAX, TOPICS_MAX
 from angarium.service.groups.consumption import LocalConsumption
+from angarium.service.groups.dead_letters import found_or_made
 from angarium.service.groups.hosting import Hosting
 from angarium.service.groups.looking import Looking, joined
 from angarium.service.groups.wishes import Wishes
+from angarium.service.makers import current_maker
 from angarium.service.partitions import named_leader
 from angarium.wire import Unreachable
 from angarium.wire.operations import Operation
@@ -117,7 +120,16 @@ class GroupCalls:
             kind = seen[0].kind if request.kind is None else request.kind
             return Opening(kind, seen[0].config, request.start)
         kind = GroupKind.QUEUE if request.kind is None else request.kind
-        return Opening(kind, request.config or GroupConfig(), request.start)
+        config = request.config or GroupConfig()
+        await self._have_letters_topic(config)
+        return Opening(kind, config, request.start)
+
+    async def _have_letters_topic(self, config: GroupConfig) -> None:
+        """Create a dead-letter topic of the group's own, if it counts for the principal that names
+        it: a leader creates it for the first letter otherwise, and knows no principal."""
+        maker = current_maker()
+        if maker is not None and config.dead_letter_topic != DEAD_LETTERS:
+            await found_or_made(self._node, self._topics, config.dead_letter_topic, maker=maker)
 
     def _ended(self, consumption: LocalConsumption) -> None:
         key = (consumption.membership.group, consumption.membership.member)
@@ -166,7 +178,9 @@ class GroupCalls:
     async def alter_group(self, group: str, config: GroupConfig) -> GroupInfo:
         """Give a group other settings."""
         settings_of(config)
-        await self._everywhere(await self._find(group), Alter(config))
+        seen = await self._find(group)
+        await self._have_letters_topic(config)
+        await self._everywhere(seen, Alter(config))
         return await self.describe_group(group)
 
     async def seek_group(

@@ -50,9 +50,17 @@ class AlterUserHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NameHeader(msgspec.Struct, frozen=True, array_like=True):
-    """A user or a role: to delete (answered with nothing) or describe (`api.access.UserInfo`)."""
+    """A user: to delete (answered with nothing) or describe (`api.access.UserInfo`)."""
 
     name: str
+
+
+class DeleteRoleHeader(msgspec.Struct, frozen=True, array_like=True):
+    """Answered with nothing."""
+
+    name: str
+    force: bool = False
+    """Whether it is taken from the users that hold it."""
 
 
 class UsersAnswer(msgspec.Struct, frozen=True, array_like=True):

@@ -70,8 +70,8 @@ class AccessFields:
     async def create_role(self, name: str, about: str) -> object:
         return await self._access.create_role(name, about=about)
 
-    async def delete_role(self, name: str) -> bool:
-        await self._access.delete_role(name)
+    async def delete_role(self, name: str, *, force: bool) -> bool:
+        await self._access.delete_role(name, force=force)
         return True
 
     async def grants(self) -> object:

@@ -93,7 +93,7 @@ type Mutation {
   alterUser(name: String!, password: String, roles: [String!], isLocked: Boolean): User!
   deleteUser(name: String!): Boolean!
   createRole(name: String!, about: String! = ""): Role!
-  deleteRole(name: String!): Boolean!
+  deleteRole(name: String!, force: Boolean! = false): Boolean!
   createGrant(subjectKind: SubjectKind!, subject: String!, grant: GrantInput!): GivenGrant!
   deleteGrant(id: Long!): Boolean!
   "Its secret is told this once."
