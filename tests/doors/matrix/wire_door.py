@@ -176,7 +176,7 @@ METHODS: Final[dict[str, Call]] = {
         read=lambda frame: listed(frame.unpack(access.UsersAnswer).users),
     ),
     "create_role": Call(Operation.CREATE_ROLE, _named(access.CreateRoleHeader)),
-    "delete_role": Call(Operation.DELETE_ROLE, _named(access.NameHeader)),
+    "delete_role": Call(Operation.DELETE_ROLE, _named(access.DeleteRoleHeader)),
     "list_roles": Call(
         Operation.LIST_ROLES,
         _nothing,
