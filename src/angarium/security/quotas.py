@@ -92,9 +92,7 @@ class Quotas:
 
     def __init__(self, rows: Iterable[QuotaRow] = ()) -> None:
         self._limits = {
-            (row.kind, row.subject): limits_in(row)
-            for row in rows
-            if row.kind in _OF_PRINCIPALS
+            (row.kind, row.subject): limits_in(row) for row in rows if row.kind in _OF_PRINCIPALS
         }
 
     @property

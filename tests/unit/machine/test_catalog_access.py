@@ -92,10 +92,8 @@ def test_a_role_that_users_hold_is_not_deleted_and_the_refusal_names_some() -> N
     catalog = with_holders(12)
     wish = RoleDelete(name="reader", holders=Holders.PROTECT)
     refused = catalog.do(wish)
-    assert_refused(refused, "ROLE_HELD")
-    assert "'user-00', 'user-01'" in refused.message
-    assert "'user-09' and 2 more" in refused.message
-    assert "angarium role delete reader --force" in refused.message
+    for said in ("'user-00', 'user-01'", "'user-09' and 2 more", "role delete reader --force"):
+        assert_refused(refused, "ROLE_HELD", said)
     assert "reader" in catalog.machine.access.roles
     assert catalog.machine.access.grants
     for number in range(12):
@@ -113,16 +111,19 @@ def test_a_role_is_taken_from_its_holders_in_the_entry_that_deletes_it() -> None
     assert [one.roles for one in tables.users.values()] == [("publisher",)] * 2
 
 
+def roles_of(catalog: Catalog, name: str) -> tuple[str, ...]:
+    return catalog.machine.access.users[name].roles
+
+
 def test_a_role_that_is_created_takes_its_name_from_former_holders() -> None:
     catalog = with_holders(1)
     assert catalog.do(RoleDelete(name="reader")) == Done(), "as before feature level 8"
-    users = catalog.machine.access.users
-    assert users["user-00"].roles == ("publisher", "reader")
+    assert roles_of(catalog, "user-00") == ("publisher", "reader")
     catalog.do(RolePut(name="reader", is_new=True, is_unheld=True))
-    assert users["user-00"].roles == ("publisher",)
+    assert roles_of(catalog, "user-00") == ("publisher",)
     catalog.do(UserPut(name="user-00", roles=("reader",), roles_needed=("reader",)))
     catalog.do(RolePut(name="reader", about="reads", is_unheld=True))
-    assert users["user-00"].roles == ("reader",), "it was there already"
+    assert roles_of(catalog, "user-00") == ("reader",), "it was there already"
 
 
 def test_a_role_that_is_gone_by_then_is_not_given_to_a_user() -> None:

@@ -15,6 +15,8 @@ from angarium.machine.catalog import (
     NodeJoin,
     NodeRegister,
     NodeRegistered,
+    UserDelete,
+    UserPut,
     decode,
     encode,
 )
@@ -145,3 +147,21 @@ def test_tokens_survive_a_snapshot_and_no_secret_is_printed() -> None:
     for one in (command, JoinTokenPut(digest=digest(8), until=FAR), *again.join_tokens.by_digest):
         if not isinstance(one, bytes):
             assert repr(digest(8)) not in repr(one)
+
+
+def test_unused_tokens_go_with_the_user_that_issued_them_and_no_others() -> None:
+    catalog = with_token()  # of a node itself: no user issued it
+    for number, name in ((8, "carol"), (9, "carol"), (10, "dave")):
+        catalog.do(UserPut(name=name, is_new=True))
+        put = JoinTokenPut(digest=digest(number), until=FAR, issuer=name)
+        assert decode(encode(put)) == put
+        assert catalog.do(put) == Done()
+    assert join(catalog, 9, 50) == NodeRegistered(NodeId(3))
+    restored = CatalogMachine()
+    restored.restore(catalog.machine.snapshot())
+    assert restored.join_tokens.by_digest == catalog.machine.join_tokens.by_digest
+    assert catalog.do(UserDelete(name="carol")) == Done()
+    assert set(catalog.machine.join_tokens.by_digest) == {digest(one) for one in (7, 9, 10)}
+    assert_refused(join(catalog, 8, 51), "JOIN_REFUSED", "unknown, was withdrawn")
+    assert join(catalog, 10, 52) == NodeRegistered(NodeId(4))
+    assert_refused(catalog.do(UserDelete(name="carol")), "NOT_FOUND")

@@ -2,7 +2,8 @@
 
 The count and the limit are compared when the entry that creates is applied, so requests to several
 nodes at once cannot exceed a limit together. A creator is one of all principals there ever were: a
-user that is deleted and created again begins at zero, and what the former one created counts for no quota any more.
+user that is deleted and created again begins at zero, and what the former one created counts for no
+quota any more.
 """
 
 from __future__ import annotations

@@ -604,7 +604,7 @@ class BrokerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRole(self, request, context):
-        """Removes a role with its grants.
+        """Removes a role with its grants. One that users hold takes force.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -97,7 +97,13 @@ def test_a_grant_is_given_asked_about_and_taken_back() -> None:
             await stub.DeleteGrant(pb.DeleteGrantRequest(grant=given.id))
             left = (await stub.ListGrants(pb.ListGrantsRequest())).grants
             assert [one.subject for one in left] == ["quiet"]
-            await stub.DeleteRole(pb.DeleteRoleRequest(name="quiet"))
+            held = pb.AlterUserRequest(name="alice", roles=pb.Roles(names=["quiet"]))
+            await stub.AlterUser(held)
+            refused = await refusal(stub.DeleteRole(pb.DeleteRoleRequest(name="quiet")))
+            assert refused.status is grpc.StatusCode.FAILED_PRECONDITION
+            await stub.DeleteRole(pb.DeleteRoleRequest(name="quiet", force=True))
+            alice = (await stub.DescribeUser(pb.DescribeUserRequest(name="alice"))).user
+            assert not alice.roles
             assert not (await stub.ListGrants(pb.ListGrantsRequest())).grants
 
     run(check())

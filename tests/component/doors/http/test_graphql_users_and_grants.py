@@ -119,7 +119,9 @@ def test_a_grant_is_given_asked_about_and_taken_back() -> None:
             assert found["roles"][0]["isBuiltIn"]
             assert found["roles"][-1]["grants"] == [{"subject": "quiet"}]
             await asked(door, "mutation { deleteGrant(id: 1) }")
-            await asked(door, 'mutation { deleteRole(name: "quiet") }')
+            await asked(door, 'mutation { alterUser(name: "alice", roles: ["quiet"]) { name } }')
+            await asked(door, 'mutation { deleteRole(name: "quiet", force: true) }')
+            assert await asked(door, '{ user(name: "alice") { roles } }') == {"user": {"roles": []}}
             assert await asked(door, "{ grants { id } }") == {"grants": []}
 
     run(check())

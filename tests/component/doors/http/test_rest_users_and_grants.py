@@ -117,7 +117,13 @@ def test_a_grant_is_given_asked_about_and_taken_back() -> None:
             await asked(door, "DELETE /v1/grants/1", status=204)
             left = (await asked(door, "GET /v1/grants"))["grants"]
             assert [one["subject"] for one in left] == ["quiet"]
-            await asked(door, "DELETE /v1/roles/quiet", status=204)
+            await asked(door, "PATCH /v1/users/alice", {"roles": ["quiet"]})
+            held = await asked(door, "DELETE /v1/roles/quiet", status=409)
+            assert (held["code"], held["retriable"]) == ("ROLE_HELD", False)
+            assert "held by 'alice'" in held["detail"]
+            await asked(door, "DELETE /v1/roles/quiet?force=maybe", status=400)
+            await asked(door, "DELETE /v1/roles/quiet?force=true", status=204)
+            assert (await asked(door, "GET /v1/users/alice"))["roles"] == []
             assert await asked(door, "GET /v1/grants") == {"grants": []}
 
     run(check())
