@@ -42,12 +42,12 @@ def basic(user: str, password: str) -> str:
 
 
 def over_http(
-    node: SecuredNode, target: str, body: object = None, *, user: str = "alice"
+    node: SecuredNode, target: str, body: object = None, *, user: str = "alice", port: int = 0
 ) -> tuple[int, dict[str, str], dict[str, Any]]:
     """Ask with `METHOD /path`; return status, headers and body."""
     method, path = target.split()
     asked = urllib_request.Request(
-        f"http://127.0.0.1:{node.http}{path}",
+        f"http://127.0.0.1:{port or node.http}{path}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
         headers={
@@ -99,6 +99,14 @@ def test_every_door_refuses_what_exceeds_a_limit_and_says_what_to_do(tmp_path: P
         reason = "'alice' has created 1 topics that still exist, and 1 more would exceed the limit"
         assert reason in said
         assert "angarium quota set user:alice --topics N" in said
+        with node.with_gateway():
+            for asked, given in (
+                ("POST /v1/topics", {"name": "team.two", "partitions": 1}),
+                ("POST /v1/topics/team.two/records", {"value": "x"}),
+            ):
+                behind = over_http(node, asked, given, port=node.gateway)
+                assert (behind[0], behind[2]["code"]) == (429, "TOPIC_QUOTA_EXCEEDED"), behind
+                assert behind[2]["limit"] == "topics"
         for asked, given in (
             ("POST /v1/topics", {"name": "team.two", "partitions": 1}),
             ("POST /v1/topics/team.two/records", {"value": "x"}),

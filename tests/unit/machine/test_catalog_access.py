@@ -20,6 +20,7 @@ from angarium.machine.catalog import (
     GrantMade,
     GrantPut,
     Holders,
+    QuotaPut,
     RoleDelete,
     RolePut,
     TokenDelete,
@@ -119,8 +120,10 @@ def test_a_role_that_is_created_takes_its_name_from_former_holders() -> None:
     catalog = with_holders(1)
     assert catalog.do(RoleDelete(name="reader")) == Done(), "as before feature level 8"
     assert roles_of(catalog, "user-00") == ("publisher", "reader")
+    catalog.do(QuotaPut(kind="role", subject="reader", limits=(("requests", 1),)))
     catalog.do(RolePut(name="reader", is_new=True, is_unheld=True))
     assert roles_of(catalog, "user-00") == ("publisher",)
+    assert not catalog.machine.access.quotas.rows
     catalog.do(UserPut(name="user-00", roles=("reader",), roles_needed=("reader",)))
     catalog.do(RolePut(name="reader", about="reads", is_unheld=True))
     assert roles_of(catalog, "user-00") == ("reader",), "it was there already"

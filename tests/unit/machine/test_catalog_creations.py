@@ -12,12 +12,13 @@ from tests.unit.machine.test_catalog_machine import Catalog
 
 from angarium.api.access import ADMIN as ADMIN_OF_THE_CONTRACT
 from angarium.api.quotas import QuotaKind
-from angarium.ids import Index, NodeId, RaftGroupId, Term, TopicId
+from angarium.ids import Index, Micros, NodeId, RaftGroupId, Term, TopicId
 from angarium.machine import Refused
 from angarium.machine.catalog import (
     CatalogCommand,
     CatalogMachine,
     CatalogOutcome,
+    JoinTokenPut,
     Maker,
     NodeDrain,
     QuotaPut,
@@ -138,13 +139,14 @@ def test_without_a_quota_the_built_in_default_counts_and_administrators_have_non
     catalog = with_users()
     catalog.do(UserPut(name="bob", roles=(quotas.ADMIN,)))
     create(catalog, "a")
-    assert_refused(create(catalog, "b"), "TOPIC_QUOTA_EXCEEDED", "the default quota")
+    assert_refused(create(catalog, "b"), "TOPIC_QUOTA_EXCEEDED", "the built-in default")
     administrators = (BOB, Maker("jwt:root", roles=(quotas.ADMIN,)))
     for at, maker in enumerate(administrators):
         assert isinstance(create(catalog, f"c{at}", maker, partitions=50), TopicMade)
         assert isinstance(create(catalog, f"d{at}", maker), TopicMade)
     catalog.do(limit("default", "", topics=2))
     assert isinstance(create(catalog, "b"), TopicMade), "a row counts before what is built in"
+    assert_refused(create(catalog, "e"), "TOPIC_QUOTA_EXCEEDED", "the default quota")
     assert isinstance(create(catalog, "e", BOB), TopicMade), "a role counts before the default"
     catalog.do(limit("role", quotas.ADMIN, topics=3))
     assert_refused(create(catalog, "f", BOB), "TOPIC_QUOTA_EXCEEDED")
@@ -212,6 +214,21 @@ def test_what_a_creator_is_called_and_brings_is_bounded() -> None:
 def test_the_words_of_the_catalog_are_those_of_the_contract() -> None:
     assert (creations.TOPICS, creations.PARTITIONS) == (QuotaKind.TOPICS, QuotaKind.PARTITIONS)
     assert quotas.ADMIN == ADMIN_OF_THE_CONTRACT
+
+
+def test_entries_of_feature_level_8_are_read_as_ever() -> None:
+    create = TopicCreate(name="a", settings=ONE, maker=ALICE)
+    alter = TopicAlter(topic=TopicId(1), partitions=2, maker=CLAIMED)
+    issue = JoinTokenPut(digest=bytes(2), until=Micros(9), issuer="alice")
+    maker = "93ac757365723a616c6963653a32a5616c69636590"
+    assert encode(create).hex().endswith(f"c2{maker}")
+    assert (
+        encode(alter).hex()
+        == "4501950001" + "02c0" + "93a96a77743a616c696365a091a8706970656c696e65"
+    )
+    assert encode(issue).hex() == "64019400c402000009a5616c696365"
+    for one in (create, alter, issue):
+        assert decode(encode(one)) == one
 
 
 MAKERS = st.sampled_from([None, ALICE, BOB, CLAIMED])

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from angarium.cli.grammar.words import Words
 
+_CREATE: Final = """\
+    angarium role create reader --about "reads what team-a publishes"
+
+A new role is held by no user, also if there was one of that name before. It counts at once for each
+JWT whose claims name it."""
+
 _DELETE: Final = """\
     angarium role delete reader --force
 
@@ -20,7 +26,9 @@ def add(words: Words) -> None:
     """Add the words."""
     family = words.add_family("role", "create roles, and see what each may do")
 
-    create = family.add("create", "create a role that may do nothing yet", run="role:create")
+    create = family.add(
+        "create", "create a role that may do nothing yet", run="role:create", more=_CREATE
+    )
     create.add_argument("name", metavar="ROLE")
     create.add_argument("--about", default="", metavar="TEXT", help="what it is for")
 

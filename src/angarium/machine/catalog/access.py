@@ -178,6 +178,7 @@ class AccessTables:
             return limited("ROLES_MAX", f"the cluster has {ROLES_MAX} roles")
         if known is None and command.is_unheld:
             self._take_role(command.name)
+            self.quotas.forget("role", command.name)  # set while the former one was being deleted
         row = RoleRow(name=command.name, about=command.about)
         self.roles[row.name] = row
         return Done(changed=row != known)

@@ -45,8 +45,8 @@ class RolePut(_Command, frozen=True, kw_only=True, array_like=True):
     is_new: bool = False
     about: str = ""
     is_unheld: bool = False
-    """Whether it is taken from users that still hold a former role of its name. Since feature
-    level 8."""
+    """Whether users that still hold a former role of its name lose it, and a quota that was left.
+    Since feature level 8."""
 
 
 class Holders(IntEnum):

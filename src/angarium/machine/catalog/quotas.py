@@ -55,7 +55,12 @@ _BUILT_IN: Final[Mapping[tuple[str, str], Mapping[str, int]]] = {
     (ROLE, ADMIN): {TOPICS: UNLIMITED, PARTITIONS: UNLIMITED},
     (DEFAULT, ""): {TOPICS: TOPICS_BY_DEFAULT, PARTITIONS: PARTITIONS_BY_DEFAULT},
 }
-"""What counts where the row of a subject says nothing, or there is none."""
+"""What counts where the row of a subject says nothing, or there is none. Every replica judges by
+it, so other numbers need a feature level."""
+
+BY_DEFAULT: Final = "the default quota"
+BUILT_IN_DEFAULT: Final = "the built-in default"
+"""Where a limit comes from, if no quota of the user or of a role has it."""
 
 
 class NearestLimit(NamedTuple):
@@ -82,7 +87,7 @@ def nearest_limit(
     if of_roles:
         return max(of_roles, key=lambda one: (one.amount == UNLIMITED, one.amount))
     default = said(DEFAULT, "")
-    return None if default is None else NearestLimit(default, "the default quota")
+    return None if default is None else NearestLimit(default, BY_DEFAULT)
 
 
 class QuotaTable:
@@ -141,16 +146,23 @@ class QuotaTable:
                 user=maker.user,
                 roles=roles,
             )
-            return None if found is None or found.amount == UNLIMITED else found
+            if found is None or found.amount == UNLIMITED:
+                return None
+            if found.why == BY_DEFAULT and self._written(DEFAULT, "", kind) is None:
+                return NearestLimit(found.amount, BUILT_IN_DEFAULT)
+            return found
 
         return MakerLimits(maker, limit(TOPICS), limit(PARTITIONS))
 
     def _said(self, subject_kind: str, subject: str, kind: str) -> int | None:
-        row = self.rows.get((subject_kind, subject))
-        amount = None if row is None else dict(row.limits).get(kind)
+        amount = self._written(subject_kind, subject, kind)
         if amount is None:
             amount = _BUILT_IN.get((subject_kind, subject), {}).get(kind)
         return amount
+
+    def _written(self, subject_kind: str, subject: str, kind: str) -> int | None:
+        row = self.rows.get((subject_kind, subject))
+        return None if row is None else dict(row.limits).get(kind)
 
 
 def _judged(command: QuotaPut) -> Refused | None:

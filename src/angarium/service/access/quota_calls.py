@@ -9,6 +9,7 @@ from angarium.api.quotas import (
     CREATED,
     OF_PRINCIPALS,
     UNLIMITED,
+    USED,
     CountedLimit,
     QuotaInfo,
     QuotaKind,
@@ -114,7 +115,7 @@ class QuotaCalls:
                 why=limits[kind].why if kind in limits else "",
                 used=used.get(kind, 0.0),
             )
-            for kind in OF_PRINCIPALS
+            for kind in (OF_PRINCIPALS if self._counts_creations else USED)
         )
 
     def _stored_under(
@@ -145,6 +146,11 @@ class QuotaCalls:
             case QuotaSubject.USER:
                 pass  # the catalog knows
         return subject
+
+    @property
+    def _counts_creations(self) -> bool:
+        # Before that there may be clients that do not know the words.
+        return self._node.catalog.level >= CREATION_QUOTA_LEVEL
 
     def _check_level(self, needed: int = QUOTA_LEVEL, what: str = "quotas") -> None:
         level = self._node.catalog.level

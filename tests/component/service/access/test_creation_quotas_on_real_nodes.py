@@ -75,7 +75,7 @@ async def test_a_limit_is_set_shown_enforced_and_given_back(tmp_path: Path) -> N
         before = await count(root, "alice")
         assert before[QuotaKind.TOPICS].limit == TOPICS_BY_DEFAULT
         assert before[QuotaKind.PARTITIONS].limit == PARTITIONS_BY_DEFAULT
-        assert before[QuotaKind.TOPICS].why == "the default quota"
+        assert before[QuotaKind.TOPICS].why == "the built-in default"
         limits = {QuotaKind.TOPICS: 2, QuotaKind.PARTITIONS: 5}
         assert (await root.set_quota(QuotaSubject.USER, "alice", limits)).limits == limits
         await alice.create_topic("team-a.one", partitions=2)
