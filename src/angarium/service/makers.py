@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     FindMaker: TypeAlias = Callable[[], "Maker | None"]
 
 
-def _no_maker() -> None:
-    return None
+def no_maker() -> None:
+    """Return none: for tasks of a node, which begin with the context of the call that starts them.
+
+    Without it, what they create would count for the principal that happened to call.
+    """
 
 
-_FIND_MAKER: Final[ContextVar[FindMaker]] = ContextVar("angarium_find_maker", default=_no_maker)
+_FIND_MAKER: Final[ContextVar[FindMaker]] = ContextVar("angarium_find_maker", default=no_maker)
 
 
 @contextmanager

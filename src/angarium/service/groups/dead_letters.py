@@ -11,6 +11,7 @@ from angarium.errors import AlreadyExists, AngariumError, NotFound
 from angarium.lending.letters import LETTER_BYTES_MAX, Pause, Publish
 from angarium.machine.catalog import ProducerShare, TopicCreate
 from angarium.modes import DeliveryMode
+from angarium.service.makers import counting_for, no_maker
 
 if TYPE_CHECKING:
     from angarium.lending.letters import Burial
@@ -43,7 +44,8 @@ class DeadLetters:
                 errand = burial.send(answer) if failure is None else burial.throw(failure)
                 answer = failure = None
                 try:
-                    answer = await self._do(errand)
+                    with counting_for(no_maker):
+                        answer = await self._do(errand)
                 except (AngariumError, TimeoutError) as error:
                     failure = error
 
