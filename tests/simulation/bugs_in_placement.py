@@ -13,6 +13,7 @@ from angarium.log import renewals, successions
 from angarium.log.halts import Halts
 from angarium.log.renewals import NEVER_ALONE, Renewal
 from angarium.machine.catalog import machine as catalog_machine
+from angarium.machine.catalog.nodes import Nodes
 from angarium.machine.catalog.topics import Topics
 from angarium.node import recovering, succession, survivors
 from angarium.node.balance import Calm, next_moves
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from angarium.log.disk import Disk
     from angarium.log.successions import Succession
     from angarium.machine.catalog import Moving, Node, Partition, Reassign, Recovery
-    from angarium.machine.catalog.nodes import Nodes
     from angarium.machine.outcomes import Done, Refused
     from angarium.node.balance import Move
     from angarium.node.recovering import Due
@@ -211,6 +211,26 @@ def alone_before_the_cluster_is_another() -> Iterator[Replaced]:
     right = successions.steps
     yield Replaced(successions, "steps", steps)
     yield Replaced(sim_successions, "is_startable", is_startable)
+
+
+@bug(seeds_max=5, run=rebalanced)
+def names_not_bound() -> Iterator[Replaced]:
+    """A node's number may be registered with the certificate of another node."""
+
+    def lacks_invitation(*_: Any) -> None:
+        pass
+
+    yield Replaced(Nodes, "lacks_invitation", lacks_invitation)
+
+
+@bug(seeds_max=5, run=rebalanced)
+def addresses_change_unasked() -> Iterator[Replaced]:
+    """A node that answers is registered elsewhere without being asked."""
+
+    def displaced_by(*_: Any) -> None:
+        pass
+
+    yield Replaced(Nodes, "displaced_by", displaced_by)
 
 
 @bug(seeds_max=40, run=rebalanced)

@@ -258,6 +258,7 @@ class NodePart:
             self.authenticator.on_failure = self.audit.login_failed
             self.service.cluster.on_join = self.audit.joined
             self.node.admission.on_refusal = self.audit.turned_away
+            self.node.bindings.on_moved = self.audit.moved
         door = WireDoor(self.node, self.service, self.access, self.authenticator)
         self.node.welcome = door.welcome
         administrators = Administrators(

@@ -14,9 +14,11 @@ import logging
 import math
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import AngariumError
+import msgspec
+
+from angarium.errors import AngariumError, JoinRefused
 from angarium.ids import CATALOG_GROUP, NodeId
-from angarium.node.joining import cluster_name
+from angarium.node.joining import REMIND_S, cluster_name, join_token_now
 from angarium.wire import Hello, Role, dial
 from angarium.wire.operations import JoinAnswer, JoinHeader, Operation
 
@@ -56,6 +58,7 @@ class Seeds:
         self._dialled = asyncio.Semaphore(LOOKED_AT_ONCE_MAX)
         self._met_at: dict[NodeId, float] = {}
         """When each node was met last."""
+        self._told_at = -math.inf
 
     async def run(self) -> None:
         """Look, whenever that can help."""
@@ -133,11 +136,26 @@ class Seeds:
             config.release.level_min,
             config.release.level_max,
         )
-        answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
+        try:
+            answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
+        except JoinRefused as refused:
+            # Its certificate has another NAME than the number is bound to.
+            token = join_token_now(config)
+            if not token:
+                self._tell(str(refused))
+                raise
+            header = msgspec.structs.replace(header, token=token)
+            answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
         for peer, where in answer.read(JoinAnswer).peers:
             # Where it is said to be counts less than where it has just answered.
             if not node.peers.is_up(peer) and not self._is_just_met(peer):
                 node.peers.meet(peer, where)
+
+    def _tell(self, refusal: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._told_at >= REMIND_S:
+            self._told_at = now
+            _log.warning("the other nodes do not speak to this one: %s", refusal)
 
     def _is_just_met(self, node: NodeId) -> bool:
         met_at = self._met_at.get(node, -math.inf)

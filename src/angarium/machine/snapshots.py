@@ -63,6 +63,7 @@ class Part(IntEnum):
     JOIN_TOKENS = 33
     RECOVERIES = 50
     PREDECESSORS = 51
+    REMOVED = 52
     END = 255
 
 

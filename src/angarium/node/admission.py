@@ -71,6 +71,7 @@ class Admission:
         try:
             self._check_proven(connection)
             self._check(hello)
+            self._node.bindings.check(connection)
             self._check_single(hello)
             self._node.marks.check(hello)
         except NotRegistered:
@@ -139,6 +140,7 @@ class Admission:
         for connection in list(self._guests):
             try:
                 self._check(connection.peer.hello)
+                self._node.bindings.check(connection)
             except NotRegistered:
                 continue  # what it says is looked at anyway
             except AngariumError as gone:
@@ -239,7 +241,7 @@ class Admission:
                 hello=self._node.greeting(Role.PEER),
                 expected_node=node,
                 timeout_s=ALIVE_S_MAX,
-                tls=self._node.config.tls,
+                tls=self._node.bindings.dialling(node),
             )
         except AngariumError:
             return None
@@ -250,11 +252,13 @@ class Admission:
     # --- taking a node's place --------------------------------------------------------------
 
     async def check_not_alive(self, command: NodeRegister) -> None:
-        """Raise `NodeIsAlive` if `command` would put somebody else in a living node's place.
+        """Raise `NodeIsAlive` if `command` would put another one in a living node's place, and
+        `AddressDisputed` if it would have it elsewhere than where it is.
 
         One that is down, and one that was paused for long, can be replaced; if it comes back it
         is told so.
         """
+        await self._node.bindings.check_own(command)
         machine = self._machine
         if machine is None or command.node is None:
             return

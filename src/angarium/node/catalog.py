@@ -42,9 +42,10 @@ from angarium.machine.outcomes import Done, Refused
 from angarium.node.admission import check_not_removed
 from angarium.node.catalog_view import CatalogView
 from angarium.node.deadlines import in_time
-from angarium.node.joining import cluster_name
+from angarium.node.joining import cluster_name, join_token_now
 from angarium.node.naming import partition_name
 from angarium.retrying import Backoff, Tries
+from angarium.security.tokens import token_digest
 from angarium.wire.error_codec import Failure, error_of
 from angarium.wire.errors import NodeIsAlive, NodeRemoved
 from angarium.wire.operations import Operation
@@ -163,6 +164,7 @@ class NodeCatalog(CatalogView):
             self._node.fail(removed)
         self._advanced.set()
         self._advanced = asyncio.Event()
+        self._node.bindings.changed()
         if machine.access.version != self._policy:
             self._policy = machine.access.version
             for told in self._policy_watchers:
@@ -321,8 +323,29 @@ class NodeCatalog(CatalogView):
         if known is not None and known.addresses != mine.addresses:
             # The others would find out, too, but a cluster of one node has none.
             await node.rivals.look_at(dict(known.addresses).get("wire", ""))
-        if known is None or _as_registered(known) != _as_registered(mine):
-            await self.submit(mine)
+        entry = mine if known is None else self._with_token(mine, known.name)
+        if known is None or isinstance(entry, NodeJoin) or _differs(known, entry):
+            await self.submit(entry)
+
+    def _with_token(self, mine: NodeRegister, bound: str) -> NodeRegister | NodeJoin:
+        """Return the entry of this node, whose number is bound to a NAME that may be another one.
+
+        With a join token it is bound to this node's. Without, it stays as it is, and the other
+        nodes will not speak to this one; a node that is alone goes on.
+        """
+        if not bound or mine.name in ("", bound):
+            return mine
+        token = join_token_now(self._node.config)
+        if token:
+            return NodeJoin(digest=token_digest(token), registration=mine)
+        _log.warning(
+            "node %d is bound to the NAME %s, and its certificate is that of %s: put the former "
+            "certificate back, or start it with a join token (`angarium cluster invite`)",
+            self._node.id,
+            bound,
+            mine.name,
+        )
+        return msgspec.structs.replace(mine, name="")
 
     async def _recover_cluster(self) -> None:
         """Enter what the data folder says: the cluster goes on under another id, by this node."""
@@ -360,7 +383,13 @@ class NodeCatalog(CatalogView):
             level_min=config.release.level_min,
             level_max=config.release.level_max,
             renewed=tuple(sorted(node.host.own_ids.renewed.items())),
+            name=node.bindings.own_name,
         )
+
+
+def _differs(known: Member, mine: NodeRegister) -> bool:
+    """Tell whether the catalog has something else of this node than it says of itself."""
+    return _as_registered(known) != _as_registered(mine) or mine.name not in ("", known.name)
 
 
 def _as_registered(one: Member | NodeRegister) -> tuple[object, ...]:

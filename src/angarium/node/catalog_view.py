@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from angarium.ids import Epoch, Index, NodeId, ProducerId, RaftGroupId
+    from angarium.ids import Epoch, Incarnation, Index, NodeId, ProducerId, RaftGroupId
     from angarium.machine.catalog import (
         Balance,
         CatalogCommand,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         JoinTokenRow,
         Made,
         Maker,
+        NodeRegister,
     )
     from angarium.machine.catalog.access_values import (
         GrantRow,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from angarium.machine.catalog.creations import MakerLimits
     from angarium.machine.catalog.values import Node as Member
     from angarium.machine.catalog.values import Partition, Topic
+    from angarium.machine.outcomes import Refused
     from angarium.node.balance import LocatedPartition
 
 
@@ -207,6 +209,14 @@ class CatalogView(ABC):
     def level_possible(self) -> int:
         """The highest one that every node knows."""
         return self._known.nodes.level_possible
+
+    def known_as(self, node: NodeId | None, incarnation: Incarnation) -> Member | None:
+        """Return the member under a number, or, where none is given, with these data."""
+        return self._known.nodes.known_as(node, incarnation)
+
+    def lacks_invitation(self, command: NodeRegister) -> Refused | None:
+        """Return why a registration needs a join token, wherever tokens are asked for or not."""
+        return self._known.nodes.lacks_invitation(command)
 
     def member(self, node: NodeId) -> Member | None:
         """Return a node of the cluster."""

@@ -8,7 +8,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from angarium.addresses import Address
-from angarium.errors import AngariumError
+from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import NodeId
 from angarium.log.folder_identity import FolderIdentity, draw_incarnation
 from angarium.node.greetings import DIAL_S_MAX, members_at
@@ -49,6 +49,14 @@ def new_cluster() -> FolderIdentity:
 def cluster_name(identity: FolderIdentity) -> str:
     """Return the cluster's id as it is written everywhere else."""
     return f"{identity.cluster_id:032x}"
+
+
+def join_token_now(config: NodeConfig) -> str:
+    """Return the join token that this node was given; empty if there is none, or none any more."""
+    try:
+        return config.join_token()
+    except InvalidArgument:
+        return ""  # the file may be deleted once the node is in
 
 
 class Asking:

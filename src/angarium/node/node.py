@@ -33,6 +33,7 @@ from angarium.log.folder_lock import FolderInUse
 from angarium.log.os_disk import OsDisk
 from angarium.node import succession
 from angarium.node.admission import Admission
+from angarium.node.bindings import Bindings
 from angarium.node.catalog import NodeCatalog
 from angarium.node.compaction import Compaction
 from angarium.node.driving import Driver
@@ -102,9 +103,11 @@ class Node:
         """Decides what a connection to the wire port may do; set before `start`."""
         self.process = secrets.randbits(48)
         """Tells this process from any other that says it is this node."""
+        self.bindings = Bindings(self)
+        """Which number is whose."""
         self.peers = Peers(
             self.greeting,
-            tls=config.tls,
+            tls=self.bindings.dialling,
             on_change=self._link_changed,
             on_refused=self._link_refused,
         )
@@ -116,9 +119,8 @@ class Node:
         )
         """Everybody who can be asked where other nodes are."""
         self.rumours = Rumours(self)
-        self.admission = Admission(self)
-        self.catalog = NodeCatalog(self)
-        self.replicas = Replicas(self)
+        self.admission, self.catalog = Admission(self), NodeCatalog(self)
+        self.replicas, self._second = Replicas(self), SecondCluster(self)
         self._disk = OsDisk(config.data_directory, pause=time.sleep)
         self.readiness = Readiness(self, OwnFacts(config, self._disk))
         """Why this node should not be relied on, if there is a reason."""
@@ -141,7 +143,6 @@ class Node:
         self.levels = Levels(config.release, self._disk)
         self.marks = Marks(self, self._disk)
         self.rivals = Rivals(self, self._disk)
-        self._second = SecondCluster(self)
         self.readiness.sources += [self.rivals.reasons, self._second.reasons]
         self._identity: FolderIdentity | None = None
         self._host: Host | None = None
@@ -184,6 +185,11 @@ class Node:
         if self._host is None:
             raise Unreachable(self.asking.sentence)
         return self._host
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether it knows who it is: before it was let in it does not."""
+        return self._identity is not None
 
     @property
     def durable_end(self) -> int:

@@ -96,12 +96,12 @@ class Peers:
         self,
         greeting: Callable[[Role], Hello],
         *,
-        tls: Dialling | None = None,
+        tls: Callable[[NodeId], Dialling | None] = lambda _: None,
         on_change: Callable[[NodeId], None],
         on_refused: Callable[[AngariumError], None],
     ) -> None:
         """Greet others with `greeting`; `on_change` hears which node's link went up or down, and
-        `on_refused` why one did not come up, or ended."""
+        `on_refused` why one did not come up, or ended. `tls` returns how a node is dialled."""
         self._greeting = greeting
         self._tls = tls
         self._on_refused = on_refused
@@ -182,7 +182,7 @@ class Peers:
                 return
             self._drop(node)
         self._peers[node] = _Peer(
-            address, self._greeting, node, self._on_change, self._on_refused, self._tls
+            address, self._greeting, node, self._on_change, self._on_refused, self._tls(node)
         )
 
     def look_at_home(self, node: NodeId) -> None:

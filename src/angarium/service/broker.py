@@ -262,9 +262,10 @@ class Service:
         """Return the cluster as this node sees it."""
         return await self.cluster.status()
 
-    async def join(self, wish: JoinHeader) -> JoinAnswer:
-        """Take a node into the cluster; return whom it will meet there."""
-        return await self.cluster.join(wish)
+    async def join(self, wish: JoinHeader, name: str = "") -> JoinAnswer:
+        """Take a node into the cluster, which has shown a certificate for `name`; return whom it
+        will meet there."""
+        return await self.cluster.join(wish, name)
 
     async def drain_node(self, node: NodeId, *, draining: bool) -> None:
         """Move everything away from a node, or let it have replicas again."""

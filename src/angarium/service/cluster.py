@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from angarium.ids import NodeId
+    from angarium.machine.catalog import Node as Member
     from angarium.service.own_node import MemberNode
     from angarium.service.topics import Topics
     from angarium.wire.operations import JoinAnswer, JoinHeader
@@ -32,8 +33,11 @@ class Cluster:
         self._topics = topics
         self.copies = CopyCheck(node, topics.partitions)
         """Who has a full copy of what."""
-        self.on_join: Callable[[JoinHeader, JoinAnswer | AngariumError], None] | None = None
-        """Told of each node that wants to come in, and what it was answered."""
+        self.on_join: (
+            Callable[[JoinHeader, JoinAnswer | AngariumError, Member | None], None] | None
+        ) = None
+        """Told of each node that wants to come in, what it was answered, and as what it was known.
+        """
 
     async def status(self) -> ClusterStatus:
         """Return the cluster as this node sees it."""
@@ -94,16 +98,17 @@ class Cluster:
             version=node.config.release.software,
         )
 
-    async def join(self, wish: JoinHeader) -> JoinAnswer:
+    async def join(self, wish: JoinHeader, name: str = "") -> JoinAnswer:
         """Take a node into the cluster, or one that was here back; return whom it will meet."""
+        known = self._node.catalog.known_as(wish.node, wish.incarnation)
         try:
-            answer = await joined(self._node, self.copies, wish)
+            answer = await joined(self._node, self.copies, wish, name)
         except AngariumError as error:
             if self.on_join is not None:
-                self.on_join(wish, error)
+                self.on_join(wish, error, known)
             raise
         if self.on_join is not None:
-            self.on_join(wish, answer)
+            self.on_join(wish, answer, known)
         return answer
 
     async def drain(self, node: NodeId, *, draining: bool) -> None:

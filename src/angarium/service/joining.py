@@ -13,7 +13,7 @@ from angarium.errors import InvalidArgument, JoinRefused
 from angarium.ids import NodeId
 from angarium.machine.catalog import Labels, NodeJoin, NodeRegister, NodeRegistered
 from angarium.machine.catalog.join_tokens import UNKNOWN, used_up
-from angarium.node.release import JOIN_TOKENS_LEVEL
+from angarium.node.release import BOUND_NAMES_LEVEL, JOIN_TOKENS_LEVEL
 from angarium.security.tokens import is_join_token, token_digest
 from angarium.wire.operations import JoinAnswer
 
@@ -27,11 +27,15 @@ MISSING: Final = (
     " give it to the node in a file, with --join-token-file, or as ANGARIUM_JOIN_TOKEN"
 )
 
+MADE_BY: Final = "`angarium cluster invite` makes one"
+
 AGAIN: Final = "`angarium cluster invite` makes another one"
 
 
-async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> JoinAnswer:
-    """Let a node in; raises why not."""
+async def joined(
+    node: MemberNode, copies: CopyCheck, header: JoinHeader, name: str = ""
+) -> JoinAnswer:
+    """Let a node in that has shown a certificate for `name`; raises why not."""
     if "wire" not in dict(header.addresses):
         raise InvalidArgument("a node that joins says where its wire port is")
     catalog = node.catalog
@@ -43,6 +47,7 @@ async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> Joi
         labels=Labels(header.region, header.zone, header.host),
         level_min=header.level_min,
         level_max=header.level_max,
+        name=name if catalog.level >= BOUND_NAMES_LEVEL else "",
     )
     entry = await _admitted(node, command, header.token)
     # Here and, by the catalog, at its leader: one of the two may be cut off from that node.
@@ -62,15 +67,15 @@ async def joined(node: MemberNode, copies: CopyCheck, header: JoinHeader) -> Joi
 async def _admitted(node: MemberNode, command: NodeRegister, token: str) -> NodeRegister | NodeJoin:
     """Return the entry that lets a node in; raises `JoinRefused` if nothing does."""
     catalog = node.catalog
-    if not node.config.asks_for_join_tokens or catalog.level < JOIN_TOKENS_LEVEL:
-        return command
-    if any(
-        one.incarnation == command.incarnation and command.node in (None, one.id)
-        for one in catalog.members()
-    ):
-        return command  # a member, with its data, that tells where it is now
+    lacks = catalog.lacks_invitation(command)
+    if lacks is None:
+        if not node.config.asks_for_join_tokens or catalog.level < JOIN_TOKENS_LEVEL:
+            return command
+        member = catalog.known_as(command.node, command.incarnation)
+        if member is not None and member.incarnation == command.incarnation:
+            return command  # a member, with its data, that tells where it is now
     if not token:
-        raise JoinRefused(MISSING)
+        raise JoinRefused(MISSING if lacks is None else f"{lacks.message}; {MADE_BY}")
     digest = token_digest(token)
     if is_join_token(token) and catalog.join_token(digest) is None:
         await catalog.catch_up()  # it may have been made a moment ago, elsewhere

@@ -140,6 +140,7 @@ class InProcessBroker:
                 authenticator.on_failure = audit.login_failed
                 service.cluster.on_join = audit.joined
                 node.admission.on_refusal = audit.turned_away
+                node.bindings.on_moved = audit.moved
             node.welcome = WireDoor(node, service, access, authenticator).welcome
             node.background.append(Seeds(node).run)
             try:

@@ -17,6 +17,7 @@ from angarium.errors import (
 )
 
 __all__ = [
+    "AddressDisputed",
     "CertificateRefused",
     "ClosedAfterHandshake",
     "ClusterSucceeded",
@@ -129,6 +130,12 @@ class NodeIsAlive(HandshakeRefused):
     def __init__(self, message: str, *, address: str = "") -> None:
         super().__init__(message)
         self.address = address
+
+
+class AddressDisputed(HandshakeRefused):
+    """A node that answers does not go by the addresses that it is to be registered with."""
+
+    code = "ADDRESS_DISPUTED"
 
 
 class UnsupportedOperation(WireError):

@@ -64,15 +64,22 @@ def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
 
 
 def of_nodes(service: Service, node: Node) -> Rows:
-    """Return what nodes ask before they are peers: one that wants to come in, and one that finds
-    another process on its folder. Nobody else may, where nodes prove what they are."""
+    """Return what nodes ask before they are peers: one that wants to come in, one that finds
+    another process on its folder, and whether it goes by other addresses. Nobody else may, where
+    nodes prove what they are."""
 
     def same_folder(request: Request) -> None:
         request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
 
+    def own_addresses(request: Request) -> None:
+        request.answer(node.bindings.consents(request.read(op.OwnAddressesHeader)))
+
     async def join(request: Request) -> None:
+        shown = request.connection.peer_certificate if node.config.tls is not None else None
+        name = None if shown is None else shown.node_name
         try:
-            request.answer(await service.join(request.read(op.JoinHeader)))
+            wish = request.read(op.JoinHeader)
+            request.answer(await service.join(wish, "" if name is None else name.name))
         except JoinRefused as refused:
             node.admission.note_refusal(request.connection, "a wish to join", refused)
             raise
@@ -80,6 +87,7 @@ def of_nodes(service: Service, node: Node) -> Rows:
     return {
         Operation.JOIN: join,
         Operation.SAME_FOLDER: same_folder,
+        Operation.OWN_ADDRESSES: own_addresses,
     }
 
 

@@ -59,6 +59,7 @@ from angarium.machine.catalog.commands import (
 from angarium.machine.catalog.creations import Made, Maker
 from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.machine import CatalogMachine
+from angarium.machine.catalog.nodes import BOUND_NAMES_LEVEL
 from angarium.machine.catalog.predecessors import Predecessor
 from angarium.machine.catalog.recoveries import RECOVERY_LEVEL, Recovery
 from angarium.machine.catalog.topics import name_fault
@@ -83,6 +84,7 @@ from angarium.machine.catalog.values import (
 
 __all__ = [
     "BALANCE_LEVEL",
+    "BOUND_NAMES_LEVEL",
     "BYTES_PER_S_MIN",
     "RECOVERY_LEVEL",
     "Balance",

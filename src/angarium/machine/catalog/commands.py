@@ -101,6 +101,8 @@ class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
     level_max: int = 1
     renewed: tuple[tuple[RaftGroupId, Incarnation], ...] | None = None
     """As in `Node`. Nothing is said about it by who only tells where it is."""
+    name: str = ""
+    """The NAME in the certificate that the node has shown; empty without TLS."""
 
 
 class NodeDrain(_Command, frozen=True, kw_only=True, array_like=True):

@@ -3,7 +3,7 @@
 Of a token only its digest is here. Whether it is still good is decided when the entry that brings
 it is applied, so of two nodes with one token exactly one comes in, whichever nodes they ask. A node
 that is known already, by the incarnation of its data, uses up nothing: it repeats its wish until it
-hears the answer.
+hears the answer. With a certificate of another NAME than before it needs one all the same.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ class JoinTokens:
     def join(self, command: NodeJoin, nodes: Nodes) -> NodeRegistered | Refused:
         """Let a node in that has a token, and use the token up."""
         registration = command.registration
-        if nodes.knows(registration):
+        if nodes.knows(registration) and nodes.lacks_invitation(registration) is None:
             return nodes.register(registration)
         row = self.by_digest.get(command.digest)
         if row is None or row.until <= command.time:
             return refused(JoinRefused, UNKNOWN)
         if row.used_by is not None:
             return refused(JoinRefused, used_up(row.used_by))
-        outcome = nodes.register(registration)
+        outcome = nodes.register(registration, invited=True)
         if isinstance(outcome, NodeRegistered):
             self.by_digest[row.digest] = msgspec.structs.replace(row, used_by=outcome.node)
         return outcome

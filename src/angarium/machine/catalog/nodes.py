@@ -1,4 +1,10 @@
-"""Nodes join, drain and leave. Ids go upward and are never given to anybody else."""
+"""Nodes join, drain and leave. Ids go upward and are never given to anybody else.
+
+Where nodes have certificates, the number of a node is bound to the NAME in the certificate that it
+was first registered with. Several numbers may have one NAME: processes of one machine share a
+certificate. A registration that shows another NAME needs a join token, and so does a NAME whose
+last node was removed. An incarnation that was removed, or replaced by an empty disk, is refused.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from angarium.errors import InvalidArgument, NotFound, PreconditionFailed
+from angarium.errors import InvalidArgument, JoinRefused, NotFound, PreconditionFailed
 from angarium.ids import NodeId
+from angarium.machine.catalog.removed_nodes import RemovedNode, RemovedNodes
 from angarium.machine.catalog.values import LevelRaised, Node, NodeRegistered
 from angarium.machine.outcomes import Done, Refused, limited, refused
 
@@ -22,6 +29,11 @@ NODE_ID_MAX: Final = (1 << 14) - 1
 ADDRESSES_MAX: Final = 16
 ADDRESS_CHARACTERS_MAX: Final = 256
 LABEL_CHARACTERS_MAX: Final = 64
+NAME_CHARACTERS_MAX: Final = 128
+"""Of a certificate's NAME: `security.tls.certificate` takes none that is longer."""
+
+BOUND_NAMES_LEVEL: Final = 8
+"""From this feature level on numbers are bound to NAMEs, and removed incarnations are refused."""
 
 NAMED_NODES_MAX: Final = 8
 """Nodes a refusal names; the operator will have enough to do with these."""
@@ -30,10 +42,11 @@ NAMED_NODES_MAX: Final = 8
 class Nodes:
     """The members of the cluster, and the feature level they have agreed on."""
 
-    __slots__ = ("by_id", "level", "next_id")
+    __slots__ = ("by_id", "level", "next_id", "removed")
 
     def __init__(self) -> None:
         self.by_id: dict[NodeId, Node] = {}
+        self.removed = RemovedNodes()
         self.next_id = 1
         self.level = 1
 
@@ -41,12 +54,17 @@ class Nodes:
         """Return the nodes that may be given replicas, by id."""
         return [self.by_id[one] for one in sorted(self.by_id) if not self.by_id[one].draining]
 
-    def register(self, command: NodeRegister) -> NodeRegistered | Refused:
-        """Let a node in. Asking again with the same incarnation gives the same id."""
+    def register(self, command: NodeRegister, *, invited: bool = False) -> NodeRegistered | Refused:
+        """Let a node in. Asking again with the same incarnation gives the same id.
+
+        `invited`: the node has brought a join token, so it may show another NAME than before.
+        """
         verdict = self._judge(command)
+        if verdict is None and not invited:
+            verdict = self.lacks_invitation(command)
         if verdict is not None:
             return verdict
-        old = self._known(command)
+        old = self.known_as(command.node, command.incarnation)
         if old is None:
             if command.node is not None:
                 return refused(NotFound, f"there is no node {command.node}")
@@ -56,6 +74,8 @@ class Nodes:
             self.next_id += 1
         else:
             node_id = old.id
+        if old is not None and old.incarnation != command.incarnation:
+            self._note_removed(RemovedNode(node_id, old.incarnation))
         self.by_id[node_id] = Node(
             id=node_id,
             incarnation=command.incarnation,
@@ -66,13 +86,59 @@ class Nodes:
             # Who is back after a recovery without it gets replicas again.
             draining=old is not None and old.draining and not old.gone,
             renewed=_renewed(command, old),
+            name=self._bound_name(command, old),
         )
         return NodeRegistered(node_id)
 
     def knows(self, command: NodeRegister) -> bool:
         """Tell whether this very node, with these data, is a member already."""
-        known = self._known(command)
+        known = self.known_as(command.node, command.incarnation)
         return known is not None and known.incarnation == command.incarnation
+
+    def known_as(self, number: NodeId | None, incarnation: Incarnation) -> Node | None:
+        """Return the member under a number, or, where none is given, with these data."""
+        if number is not None:
+            return self.by_id.get(number)
+        for node in self.by_id.values():
+            if node.incarnation == incarnation:
+                return node
+        return None
+
+    def displaced_by(self, command: NodeRegister) -> Node | None:
+        """Return the member that a registration would have elsewhere, or under another NAME, with
+        the data that it has: as long as it answers, it has to agree."""
+        known = self.known_as(command.node, command.incarnation)
+        # Planted as addresses-change-unasked.
+        if (
+            self.level < BOUND_NAMES_LEVEL
+            or known is None
+            or known.incarnation != command.incarnation
+        ):
+            return None
+        is_renamed = bool(command.name and known.name) and command.name != known.name
+        is_there = sorted(known.addresses) == sorted(command.addresses)
+        return None if is_there and not is_renamed else known
+
+    def lacks_invitation(self, command: NodeRegister) -> Refused | None:
+        """Return why a registration needs a join token, whatever else may ask for one."""
+        if self.level < BOUND_NAMES_LEVEL or not command.name:
+            return None
+        known = self.known_as(command.node, command.incarnation)
+        # Planted as names-not-bound.
+        if known is not None and known.name and known.name != command.name:
+            return refused(
+                JoinRefused,
+                f"node {known.id} is bound to the NAME {known.name}, and the certificate shown is "
+                f"that of {command.name}: with another NAME it needs a join token",
+            )
+        removed = self.removed.node_of(command.name)
+        if removed is not None and not self._is_bound(command.name):
+            return refused(
+                JoinRefused,
+                f"the NAME {command.name} was removed from the cluster with node {removed}: to "
+                "come back it needs a join token",
+            )
+        return None
 
     def drain(self, command: NodeDrain) -> Done | Refused:
         """Mark a node, or unmark it."""
@@ -86,7 +152,8 @@ class Nodes:
 
     def remove(self, command: NodeRemove, loads: Loads) -> Done | Refused:
         """Forget a node that has no replica and gets none."""
-        if command.node not in self.by_id:
+        node = self.by_id.get(command.node)
+        if node is None:
             return Done(changed=False)
         held = loads.replicas.get(command.node, 0)
         if held:
@@ -95,6 +162,7 @@ class Nodes:
                 f"node {command.node} still holds {held} replicas: drain it first",
             )
         del self.by_id[command.node]
+        self._note_removed(RemovedNode(node.id, node.incarnation, node.name))
         return Done()
 
     def raise_level(self, command: LevelRaise) -> LevelRaised | Refused:
@@ -118,13 +186,17 @@ class Nodes:
         """The highest level that every node knows."""
         return min((node.level_max for node in self.by_id.values()), default=self.level)
 
-    def _known(self, command: NodeRegister) -> Node | None:
-        if command.node is not None:
-            return self.by_id.get(command.node)
-        for node in self.by_id.values():
-            if node.incarnation == command.incarnation:
-                return node
-        return None
+    def _is_bound(self, name: str) -> bool:
+        return any(one.name == name for one in self.by_id.values())
+
+    def _note_removed(self, removed: RemovedNode) -> None:
+        if self.level >= BOUND_NAMES_LEVEL:
+            self.removed.add(removed)
+
+    def _bound_name(self, command: NodeRegister, old: Node | None) -> str:
+        before = "" if old is None else old.name
+        # Without TLS nothing is said of a NAME: what the number is bound to stays.
+        return (command.name or before) if self.level >= BOUND_NAMES_LEVEL else before
 
     def _judge(self, command: NodeRegister) -> Refused | None:
         labels = command.labels
@@ -145,6 +217,15 @@ class Nodes:
             return refused(InvalidArgument, "too many or too long addresses")
         if max(map(len, (labels.region, labels.zone, labels.host))) > LABEL_CHARACTERS_MAX:
             return refused(InvalidArgument, "a label is too long")
+        if len(command.name) > NAME_CHARACTERS_MAX:
+            return refused(InvalidArgument, "a certificate's NAME is too long")
+        removed = self.removed.by_incarnation.get(command.incarnation)
+        if removed is not None:
+            return refused(
+                JoinRefused,
+                f"these are data of node {removed.node} from before it was removed, or was given "
+                "another disk: start it with an empty data folder",
+            )
         return None
 
 

@@ -21,6 +21,7 @@ from angarium.machine.catalog.join_tokens import JoinTokenRow
 from angarium.machine.catalog.placement import Loads
 from angarium.machine.catalog.predecessors import Predecessor
 from angarium.machine.catalog.recoveries import Recovery
+from angarium.machine.catalog.removed_nodes import RemovedNode
 from angarium.machine.catalog.values import NamedProducer, Node, Partition, Topic
 from angarium.machine.snapshots import (
     FORMAT,
@@ -72,6 +73,7 @@ _tokens: Final = msgspec.msgpack.Decoder(list[TokenRow])
 _quotas: Final = msgspec.msgpack.Decoder(list[QuotaRow])
 _recoveries: Final = msgspec.msgpack.Decoder(list[Recovery])
 _predecessors: Final = msgspec.msgpack.Decoder(list[Predecessor])
+_removed: Final = msgspec.msgpack.Decoder(list[RemovedNode])
 _named: Final = msgspec.msgpack.Decoder(list[tuple[str, NamedProducer]])
 
 
@@ -113,6 +115,7 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         (Part.JOIN_TOKENS, list(machine.join_tokens.by_digest.values())),
         (Part.RECOVERIES, list(machine.recoveries.by_group.values())),
         (Part.PREDECESSORS, list(machine.predecessors.rows)),
+        (Part.REMOVED, list(nodes.removed.by_incarnation.values())),
     )
 
     def written() -> Iterator[bytes]:
@@ -150,7 +153,7 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
         elif part is Part.JOIN_TOKENS:
             issued = decoded(_join_tokens, payload)
             machine.join_tokens.by_digest.update((row.digest, row) for row in issued)
-        elif part in (Part.RECOVERIES, Part.PREDECESSORS):
+        elif part in (Part.RECOVERIES, Part.PREDECESSORS, Part.REMOVED):
             _read_losses(machine, part, payload)
         elif part is not Part.END:
             raise CorruptData(f"{part.name} is no part of a catalog")
@@ -163,6 +166,9 @@ def _read_losses(machine: CatalogMachine, part: Part, payload: Buffer) -> None:
     if part is Part.RECOVERIES:
         recovered = decoded(_recoveries, payload)
         machine.recoveries.by_group.update((row.group, row) for row in recovered)
+    elif part is Part.REMOVED:
+        for removed in decoded(_removed, payload):
+            machine.nodes.removed.add(removed)
     else:
         predecessors = decoded(_predecessors, payload)
         machine.predecessors.rows.extend(predecessors)

@@ -57,6 +57,8 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     gone: bool = False
     """It has not been heard of since its cluster was recovered without it. It counts as draining
     until it registers again."""
+    name: str = ""
+    """The NAME of the certificate that this number is bound to; empty while it is bound to none."""
 
     def replica_in(self, group: RaftGroupId) -> ReplicaId:
         """Return who this node is in a group."""

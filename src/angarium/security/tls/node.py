@@ -60,11 +60,19 @@ class NodeTls:
         if among_nodes.authorities is None:
             raise UnusableCertificate("nodes need the authorities of the cluster to be known")
 
+        self._name: NodeName | None = None
+
         def make() -> _Made:
             own = Certificate.in_file(among_nodes.certificate)
             name = own.node_name
             if name is None:
                 raise UnusableCertificate(_NAMELESS.format(path=among_nodes.certificate))
+            if self._name not in (None, name):
+                raise UnusableCertificate(
+                    f"{among_nodes.certificate}: it is for {name}, and this node runs as "
+                    f"{self._name}: a renewed certificate keeps its name; for another one, restart"
+                )
+            self._name = name
             doors = {
                 one: listener_context(files, clients=clients, door=one)
                 for one in (Door.GRPC, Door.HTTP)
@@ -86,6 +94,11 @@ class NodeTls:
     def listener(self, door: Door) -> Callable[[], ssl.SSLContext]:
         """Return what gives the context of each new connection of a listener."""
         return lambda: self.made.current.doors[door]
+
+    @property
+    def name(self) -> NodeName:
+        """Which node this is, to other nodes; the same as long as the process lasts."""
+        return self.made.current.name
 
     @property
     def shown(self) -> Certificate:

@@ -23,6 +23,7 @@ import msgspec
 from angarium.api.access import ResourceKind
 from angarium.api.audit import AUDIT_TOPIC, AuditEvent, AuditOutcome, AuditRecord, encoded
 from angarium.errors import AngariumError, AuditUnwritable, LimitExceeded
+from angarium.node.bindings import written
 from angarium.security.audit import Tallies
 from angarium.security.audit.wording import said
 from angarium.security.origin import ORIGIN
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 
     from angarium.api.access import Action, Decision, Principal, Proof
+    from angarium.ids import NodeId
     from angarium.log.successions import Succession
+    from angarium.machine.catalog import Node as Member
     from angarium.service.audit.recording import Question
     from angarium.service.broker import Service
     from angarium.telemetry.exposition import Family
@@ -256,8 +259,10 @@ class Audit:
             lambda: self.records.of_login(name, proof, why, origin),
         )
 
-    def joined(self, wish: JoinHeader, answer: JoinAnswer | AngariumError) -> None:
-        """Record that a node came in, or was not let in.
+    def joined(
+        self, wish: JoinHeader, answer: JoinAnswer | AngariumError, known: Member | None = None
+    ) -> None:
+        """Record that a node came in, or was not let in, and where it was `known` to be before.
 
         Nothing waits for it: a node that replaces another one may be what the topic lacks. One that
         was told to ask again, because the cluster cannot say yet, was not turned away.
@@ -270,7 +275,7 @@ class Audit:
             "join",
             kind="node",
             resource="" if node is None else str(node),
-            details=" ".join(f"{door}={where}" for door, where in wish.addresses),
+            details=_where(wish.addresses, before=() if known is None else known.addresses),
         )
         if not isinstance(answer, AngariumError):
             self.put(record)
@@ -278,6 +283,20 @@ class Audit:
         why = said(str(answer))
         record = msgspec.structs.replace(record, outcome=AuditOutcome.DENIED, rule=why)
         self._note(AuditEvent.NODE, (record.resource, why, record.address), lambda: record)
+
+    def moved(
+        self, node: NodeId, before: tuple[tuple[str, str], ...], after: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Record that this node is registered at other addresses."""
+        self.put(
+            self.records.of_node(
+                AuditEvent.NODE,
+                "change addresses",
+                kind="node",
+                resource=str(node),
+                details=_where(after, before=before),
+            )
+        )
 
     def turned_away(self, what: str, why: AngariumError) -> None:
         """Record that somebody was not taken for a node, before it could ask for anything."""
@@ -397,3 +416,9 @@ class Audit:
         """Leave in the log what is not, or not yet, in the topic."""
         extra = {"reason": why, "record": encoded(record).decode()}
         _log.warning("an administrative action has no audit record", extra=extra)
+
+
+def _where(addresses: tuple[tuple[str, str], ...], *, before: tuple[tuple[str, str], ...]) -> str:
+    """Return the addresses of a node in words, and those that it had before if it moves."""
+    is_same = not before or sorted(before) == sorted(addresses)
+    return written(addresses) if is_same else f"{written(addresses)}, before: {written(before)}"

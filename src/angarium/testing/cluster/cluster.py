@@ -64,12 +64,13 @@ class ProcessCluster:
         """Prepare `nodes` nodes; `parted` puts a network between them that can be cut.
 
         `data` may name, by a node's name, another folder for its data, `programs` another program.
-        `tls` is a folder with ca.crt, node.crt and node.key, which all of them show. `doors` opens
-        those for gRPC and HTTP. With `users` everybody has to prove who they are: the administrator
-        is `ADMIN`. `sections` are further settings, by their section; `discovery` returns the
-        section `[discovery]` of each node. `regions` says where the nodes are, in their order; a
-        `network` of regions puts delays between them. `evens_out` leaves it to the nodes when they
-        even out by themselves; releases from before that do not know the setting.
+        `tls` is a folder with ca.crt, node.crt and node.key, which all nodes show that have no such
+        folder of their own name in it. `doors` opens those for gRPC and HTTP. With `users` everyone
+        has to prove who they are: the administrator is `ADMIN`. `sections` are further settings, by
+        their section; `discovery` returns the section `[discovery]` of each node. `regions` says
+        where the nodes are, in their order; a `network` of regions puts delays between them.
+        `evens_out` leaves it to the nodes when they even out by themselves; releases from before
+        that do not know the setting.
         """
         self.nodes: dict[NodeId, NodeProcess] = {}
         """Every member that was started here, by its id."""
@@ -439,7 +440,7 @@ class ProcessCluster:
             program=self._programs.get(name, self._program),
             settings=self._settings,
             advertised_port=advertised_port,
-            tls=self._tls,
+            tls=self._tls_of(name),
             doors=self._doors,
             sections=self._sections,
         )
@@ -449,6 +450,11 @@ class ProcessCluster:
             node.region = self._regions[len(self._made) % len(self._regions)]
         self._made.append(node)
         return node
+
+    def _tls_of(self, name: str) -> Path | None:
+        if self._tls is not None and (self._tls / name).is_dir():
+            return self._tls / name
+        return self._tls
 
     async def _know(self, node: NodeProcess) -> NodeId:
         async def answers() -> NodeId:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from angarium.ids import RaftGroupId, ReplicaId
     from angarium.log.folder_identity import FolderIdentity
+    from angarium.security.tls import Dialling
     from angarium.testing.cluster.processes import NodeProcess
     from angarium.wire import Connection
 
@@ -38,10 +39,10 @@ def who_is(node: NodeProcess) -> FolderIdentity:
     return found
 
 
-async def greet(there: NodeProcess, **said: object) -> Connection:
+async def greet(there: NodeProcess, *, tls: Dialling | None = None, **said: object) -> Connection:
     """Connect to a node as a peer that says this of itself; raises how it is refused."""
     hello = Hello(role=Role.PEER, features={LEVEL_FEATURE: 99}, **said)  # type: ignore[arg-type]
-    return await dial(host=HOST, port=there.port.number, hello=hello)
+    return await dial(host=HOST, port=there.port.number, hello=hello, tls=tls)
 
 
 async def greet_as(there: NodeProcess, name: FolderIdentity) -> Connection:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from angarium.ids import Index, Micros, NodeId, Term
 from angarium.machine.catalog import (
+    BOUND_NAMES_LEVEL,
     BalanceBegin,
     BalanceEnd,
     CatalogMachine,
@@ -32,11 +33,11 @@ from angarium.machine.catalog import (
     TopicSettings,
     encode,
 )
-from angarium.machine.catalog.regions import REGIONS_LEVEL
 from angarium.machine.outcomes import Refused
 from angarium.node.balance import Calm, located, next_moves, planned
 from angarium.node.steering import reassignment
 from angarium.testing.sim.clock import MILLISECOND, SECOND
+from angarium.testing.sim.forged_joins import ForgedJoins, name_of
 from angarium.testing.sim.unasked import Unasked
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ DONE_WITHIN: Final = 60 * SECOND
 class Rebalancing:
     """Drains, returns, plans, and carries out."""
 
-    level: ClassVar[int] = REGIONS_LEVEL
+    level: ClassVar[int] = BOUND_NAMES_LEVEL
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -114,6 +115,7 @@ class Rebalancing:
         """Whether somebody has looked, since everything was healed, for what is left to move."""
         self._calm = Calm(wait=CALM)
         self._unasked = Unasked(self, calm=CALM - ROUND)
+        self._forged = ForgedJoins(self, seed ^ 0xF0E6)
 
     def start(self) -> None:
         """Enter nodes and partitions, and begin."""
@@ -123,11 +125,13 @@ class Rebalancing:
             self.do(
                 NodeRegister(
                     incarnation=node.incarnation,
-                    addresses=(),
+                    addresses=(("wire", f"home:{node.id}"),),
                     labels=next(labels),
                     level_max=self.level,
+                    name=name_of(node.id),
                 )
             )
+            self._forged.registered(node.id)
         partitions = len(self.world.groups)
         self.do(TopicCreate(name="t", partitions=partitions, settings=self.topic_settings()))
         self._tell_operator()
@@ -180,6 +184,7 @@ class Rebalancing:
         if self.world.faults.active and self._dice.random() < SHARE_FAILED:
             self._fail()
             return
+        self._forged.attempt()
         self._note_arrivals()
         self._is_looked_at = not self.world.faults.active
         if self.world.faults.active:
@@ -251,8 +256,10 @@ class Rebalancing:
                 labels=known.labels,
                 level_max=self.level,
                 time=self._now(),
+                name=known.name,
             )
         )
+        self._forged.registered(node)
 
     def change(self) -> None:
         """Change something about the cluster, so that there is something to even out."""

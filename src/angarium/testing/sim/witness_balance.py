@@ -7,10 +7,9 @@ as another one there can have it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from angarium.machine.catalog import Labels, TopicSettings
-from angarium.machine.catalog.regions import WITNESS_LEVEL
 from angarium.testing.sim.rebalancing import Rebalancing
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ TIE: Final = "tie"
 
 class RebalancingBesideWitnesses(Rebalancing):
     """Evens replicas out among full nodes, and lets nodes of witnesses be drained, too."""
-
-    level: ClassVar[int] = WITNESS_LEVEL
 
     def topic_settings(self) -> TopicSettings:
         """Return what the topic is created with."""

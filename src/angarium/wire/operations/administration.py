@@ -176,6 +176,21 @@ class SameFolderAnswer(msgspec.Struct, frozen=True, array_like=True):
     """HMAC-SHA256 of process and nonce, by the folder's secret."""
 
 
+class OwnAddressesHeader(msgspec.Struct, frozen=True, array_like=True):
+    """A node is asked whether it goes by these addresses. Answered with `OwnAddressesAnswer`."""
+
+    incarnation: Incarnation
+    addresses: tuple[tuple[str, str], ...]
+    name: str = ""
+    """The NAME of its certificate; empty without TLS."""
+
+
+class OwnAddressesAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Whether these are the node's own."""
+
+    is_own: bool
+
+
 class JoinHeader(msgspec.Struct, frozen=True, array_like=True):
     """A node asks to become, or to be again, a member. Answered with `JoinAnswer`."""
 
