@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.certificates import CLUSTER, Folder
 
+from angarium.doors.status import Exit
 from angarium.errors import JoinRefused
 from angarium.ids import Incarnation, NodeId
 from angarium.node.joining import cluster_name
+from angarium.node.release import BOUND_NAMES_LEVEL, Release
 from angarium.security.tls import CertificateFiles, NodeTls, UntrustedNode
 from angarium.testing.cluster import eventually
 from angarium.testing.cluster.forgery import ANOTHER_PROCESS, greet, who_is
+from angarium.testing.cluster.other_release import program
+from angarium.testing.cluster.processes import SMALL
 from angarium.testing.reserved_port import HOST
 from angarium.wire import Hello, Role, dial
+from angarium.wire.errors import AddressDisputed
 from angarium.wire.operations import JoinHeader, Operation
 
 if TYPE_CHECKING:
@@ -59,28 +65,43 @@ def folder(tmp_path: Path) -> Named:
     return Named(tmp_path / "tls", "a", "b", "c", "d")
 
 
-async def joins(there: NodeProcess, tls: NodeTls | None, node: int, incarnation: int) -> None:
+async def joins(
+    there: NodeProcess, tls: NodeTls | None, node: int | None, incarnation: int
+) -> None:
     """Ask to be let in as a node that is elsewhere now; raises why not."""
     connection = await dial(
         host=HOST, port=there.port.number, hello=Hello(role=Role.CLIENT), tls=tls
     )
     try:
         wish = JoinHeader(
-            NodeId(node), Incarnation(incarnation), (("wire", ELSEWHERE),), "", "", "", 1, 99
+            None if node is None else NodeId(node),
+            Incarnation(incarnation),
+            (("wire", ELSEWHERE),),
+            "",
+            "",
+            "",
+            1,
+            99,
         )
         await connection.request(Operation.JOIN, wish, timeout_s=30.0)
     finally:
         await connection.close()
 
 
-async def addresses(cluster: ProcessCluster) -> dict[int, str]:
-    """Return where clients are led, as every running node says."""
-    told = []
-    for one in cluster.running:
-        status = await cluster.contact(one).status()
-        told.append({int(node.id): node.addresses["wire"] for node in status.nodes})
-    assert all(one == told[0] for one in told), told
-    return told[0]
+async def addresses(cluster: ProcessCluster) -> list[dict[int, str]]:
+    """Return where clients are led, as each running node says."""
+    statuses = [await cluster.contact(one).status() for one in cluster.running]
+    return [{int(node.id): node.addresses["wire"] for node in status.nodes} for status in statuses]
+
+
+async def are_where_they_are(cluster: ProcessCluster) -> None:
+    """Wait until clients are led to where nodes are, by every node."""
+    where = {int(one): cluster.nodes[one].address for one in cluster.ids}
+
+    async def told() -> bool:
+        return await addresses(cluster) == [where] * len(cluster.running)
+
+    await eventually(told, within_s=60.0, what="clients are led to where nodes are")
 
 
 def test_a_stolen_certificate_moves_no_other_node(
@@ -91,7 +112,7 @@ def test_a_stolen_certificate_moves_no_other_node(
             first, _, third = cluster.ids
             victim = who_is(cluster.nodes[first])
             thief = folder.stolen("c")
-            before = await addresses(cluster)
+            await are_where_they_are(cluster)
             for asked in cluster.ids:
                 there = cluster.nodes[asked]
                 with pytest.raises(JoinRefused, match="NAME"):
@@ -99,8 +120,8 @@ def test_a_stolen_certificate_moves_no_other_node(
                 # Nor with an empty disk, nor with the certificate that it belongs to.
                 with pytest.raises(JoinRefused, match="NAME"):
                     await joins(there, thief, first, 12_345)
-            assert await addresses(cluster) == before
             await cluster.settled()
+            await are_where_they_are(cluster)
 
             # While the node is down its number is still not to be had by another certificate.
             cluster.nodes[first].kill()
@@ -126,6 +147,182 @@ def test_a_stolen_certificate_moves_no_other_node(
             cluster.restart(first)
             await cluster.back(first)
             await cluster.settled()
-            assert await addresses(cluster) == before
+            await are_where_they_are(cluster)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("with_tls", [True, False])
+def test_a_node_that_answers_is_not_registered_elsewhere_unasked(
+    run: Run, cluster_of: ClusterOf, folder: Named, with_tls: bool
+) -> None:
+    """With the node's own certificate, or without TLS, its incarnation was all that it took."""
+
+    async def scenario() -> None:
+        async with cluster_of(3, tls=folder.path if with_tls else None) as cluster:
+            thief = folder.stolen("a") if with_tls else None
+            first = cluster.ids[0]
+            process = cluster.nodes[first]
+            victim = who_is(process)
+            await are_where_they_are(cluster)
+            for asked in cluster.ids:
+                with pytest.raises(AddressDisputed, match="answers at"):
+                    await joins(cluster.nodes[asked], thief, first, victim.incarnation)
+            await are_where_they_are(cluster)
+            # The node that it is about says so, with both addresses.
+            said = process.log.read_text(encoding="utf-8")
+            assert f"to be registered at wire={ELSEWHERE}" in said
+            assert f"is at wire={process.address}: refused" in said
+
+            # It may move itself: also all at once, and to a port that another one had.
+            await cluster.move_all()
+            for one in cluster.ids:
+                await cluster.back(one)
+            await cluster.stop_all()
+            cluster.rotate_ports()
+            joined = [node.address for node in cluster.nodes.values()]
+            for one in cluster.ids:
+                cluster.nodes[one].start(join=joined)
+            for one in cluster.ids:
+                await cluster.back(one)
+            await cluster.settled()
+
+            await are_where_they_are(cluster)
+            assert f"is registered at wire={process.address} now, and was at wire=" in (
+                process.log.read_text(encoding="utf-8")
+            )
+
+    run(scenario())
+
+
+def test_a_removed_name_and_a_removed_disk_do_not_come_back_by_themselves(
+    run: Run, cluster_of: ClusterOf, folder: Named
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(4, tls=folder.path) as cluster:
+            gone = cluster.ids[3]
+            process = cluster.nodes.pop(gone)
+            removed = who_is(process)
+            helper = cluster.contact(cluster.ids[0])
+
+            async def is_removed() -> bool:
+                await helper.remove(gone)
+                return len((await helper.status()).nodes) == 3
+
+            await eventually(is_removed, within_s=60.0, what="the node is removed")
+            assert await asyncio.to_thread(lambda: process.wait(within_s=60.0)) == Exit.REMOVED
+            members = [cluster.nodes[one].address for one in cluster.ids]
+            # Not with what it had, under no number, and whatever certificate is shown.
+            for name, why in (
+                (process.name, "was removed from the cluster with node 4"),
+                ("a", "before it was removed"),
+            ):
+                with pytest.raises(JoinRefused, match=why):
+                    await joins(
+                        cluster.nodes[cluster.ids[0]],
+                        folder.stolen(name),
+                        None,
+                        removed.incarnation,
+                    )
+            # With an empty folder, like a pod that is scaled away and back, it needs a token.
+            process.wipe()
+            process.id = None
+            process.start(join=members)
+            assert await asyncio.to_thread(lambda: process.wait(within_s=60.0)) == Exit.DENIED
+            assert "was removed from the cluster with node 4" in process.last_words()
+            process.join_token = await helper.join_token()
+            process.start(join=members)
+            assert await cluster._know(process) == 5
+            await cluster.settled()
+
+    run(scenario())
+
+
+def test_another_name_for_a_number_takes_a_join_token(
+    run: Run, cluster_of: ClusterOf, folder: Named
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3, tls=folder.path) as cluster:
+            last = cluster.ids[2]
+            process = cluster.nodes[last]
+            # A running node keeps the NAME it began with, whatever is put in its files.
+            folder.name(process.name, "other")
+
+            async def says_so() -> bool:
+                return "a renewed certificate keeps its name" in process.last_words()
+
+            await eventually(says_so, within_s=60.0, what="the node refuses the certificate")
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+            cluster.restart(last)
+
+            async def is_kept_out() -> bool:
+                return f"is bound to the NAME {process.name}" in process.last_words()
+
+            await eventually(is_kept_out, within_s=60.0, what="the node says why it is kept out")
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+            process.join_token = await (await cluster.someone()).join_token()
+            cluster.restart(last)
+            await cluster.ready(last)
+            await cluster.settled()
+            # From here on it is known by that NAME, and by the former one no more.
+            process.join_token = ""
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+            cluster.restart(last)
+            await cluster.ready(last)
+            folder.name("d", process.name)
+            with pytest.raises(JoinRefused, match="NAME other"):
+                await joins(
+                    cluster.nodes[cluster.ids[0]],
+                    folder.stolen("d"),
+                    last,
+                    who_is(process).incarnation,
+                )
+
+    run(scenario())
+
+
+def test_nodes_of_before_are_bound_when_the_level_is_raised(
+    run: Run, cluster_of: ClusterOf, folder: Named
+) -> None:
+    async def scenario() -> None:
+        before = program(Release(software="0.8", level_max=BOUND_NAMES_LEVEL - 1))
+        async with cluster_of(3, tls=folder.path, program=before) as cluster:
+            first = cluster.ids[0]
+            victim = who_is(cluster.nodes[first])
+            for one in cluster.ids:
+                cluster.nodes[one].terminate()
+                await asyncio.to_thread(cluster.nodes[one].wait)
+                cluster.nodes[one].program = SMALL
+                cluster.restart(one)
+                await cluster.back(one)
+                await cluster.settled()
+            # Below the level it is as it was before: the incarnation is enough.
+            assert (await cluster.contact(first).status()).feature_level < BOUND_NAMES_LEVEL
+            await joins(cluster.nodes[first], folder.stolen("c"), first, victim.incarnation)
+            cluster.nodes[first].terminate()
+            await asyncio.to_thread(cluster.nodes[first].wait)
+            cluster.restart(first)
+            await cluster.back(first)
+            await cluster.settled()
+
+            async def raised() -> bool:
+                return await cluster.contact(first).raise_level() >= BOUND_NAMES_LEVEL
+
+            await eventually(raised, within_s=60.0, what="the level is raised")
+
+            async def is_bound() -> bool:
+                try:
+                    await joins(cluster.nodes[first], folder.stolen("c"), first, victim.incarnation)
+                except AddressDisputed:
+                    return False  # not yet
+                except JoinRefused as refused:
+                    return "NAME a" in str(refused)
+                return False
+
+            await eventually(is_bound, within_s=60.0, what="the node is bound to its NAME")
+            await cluster.settled()
 
     run(scenario())
