@@ -195,6 +195,30 @@ def test_a_node_that_answers_is_not_registered_elsewhere_unasked(
     run(scenario())
 
 
+def test_a_node_that_was_registered_elsewhere_while_it_was_paused_takes_its_place_back(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    """Without TLS, a node that does not answer can be spoken for; it notices, and says so."""
+
+    async def scenario() -> None:
+        async with cluster_of(3) as cluster:
+            leader = await cluster.catalog_leader()
+            paused = next(one for one in cluster.ids if one != leader)
+            process = cluster.nodes[paused]
+            process.pause()
+            await joins(cluster.nodes[leader], None, paused, who_is(process).incarnation)
+            process.resume()
+            await are_where_they_are(cluster)
+            await cluster.settled()
+            said = process.log.read_text(encoding="utf-8")
+            assert (
+                f"is registered at wire={ELSEWHERE} now, and was at wire={process.address}" in said
+            )
+            assert "this process did not ask for that" in said
+
+    run(scenario())
+
+
 def test_a_removed_name_and_a_removed_disk_do_not_come_back_by_themselves(
     run: Run, cluster_of: ClusterOf, folder: Named
 ) -> None:

@@ -224,13 +224,13 @@ def names_not_bound() -> Iterator[Replaced]:
 
 
 @bug(seeds_max=5, run=rebalanced)
-def addresses_change_unasked() -> Iterator[Replaced]:
-    """A node that answers is registered elsewhere without being asked."""
+def registrations_change_unasked() -> Iterator[Replaced]:
+    """What the catalog has of a node that answers is changed without asking it."""
 
-    def displaced_by(*_: Any) -> None:
+    def changed_by(*_: Any) -> None:
         pass
 
-    yield Replaced(Nodes, "displaced_by", displaced_by)
+    yield Replaced(Nodes, "changed_by", changed_by)
 
 
 @bug(seeds_max=40, run=rebalanced)

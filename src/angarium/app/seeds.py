@@ -139,8 +139,8 @@ class Seeds:
         try:
             answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
         except JoinRefused as refused:
-            # Its certificate has another NAME than the number is bound to.
-            token = join_token_now(config)
+            # Nodes ask for one here only if the number is bound to another NAME than is shown.
+            token = join_token_now(config) if node.bindings.is_renamed else ""
             if not token:
                 self._tell(str(refused))
                 raise

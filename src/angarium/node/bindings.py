@@ -1,10 +1,10 @@
-"""What a node's number is bound to: the NAME in its certificate, and the addresses it goes by.
+"""What a node's number is bound to: the NAME in its certificate, and what the node says of itself.
 
 With TLS a number belongs to the NAME that the catalog has for it, whichever side dialled. A node
-that answers where the catalog has it is asked before it is registered elsewhere: what others know
-of it, such as its incarnation, moves nobody away. The question goes to the node and not to the one
-that asks for the change, for an answer by the folder's secret could be fetched from the node and
-passed on. Both hold from `BOUND_NAMES_LEVEL` on.
+that answers where the catalog has it is asked before its addresses or labels change there: what
+others know of it, such as its incarnation, is not enough. The question goes to the node and not to
+the one that asks for the change, for an answer by the folder's secret could be fetched from the
+node and passed on. Both hold from `BOUND_NAMES_LEVEL` on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from angarium.node.release import BOUND_NAMES_LEVEL
 from angarium.security.tls import UntrustedNode
 from angarium.wire import Hello, Role, Unreachable, dial
 from angarium.wire.errors import AddressDisputed
-from angarium.wire.operations import Operation, OwnAddressesAnswer, OwnAddressesHeader
+from angarium.wire.operations import Operation, OwnRegistrationAnswer, OwnRegistrationHeader
 
 if TYPE_CHECKING:
     import ssl
@@ -36,7 +36,7 @@ ANSWER_S_MAX: Final = 1.0
 """How long a node may take to say whether it goes by other addresses now."""
 
 WARN_S: Final = 10.0
-"""How often the log has that this node was to be registered elsewhere."""
+"""How often the log has that this node was to be registered as what it is not."""
 
 Addresses: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -63,6 +63,12 @@ class Bindings:
         tls = self._node.config.tls
         return "" if tls is None or not self._is_on else tls.name.name
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether this node's number is bound to another NAME than its certificate has."""
+        bound = self.bound_name(self._node.id)
+        return bool(bound and self.own_name) and bound != self.own_name
+
     def bound_name(self, node: NodeId) -> str:
         """Return the NAME that a number is bound to; empty if it is bound to none."""
         machine = self._machine
@@ -80,38 +86,50 @@ class Bindings:
         tls = self._node.config.tls
         return None if tls is None else BoundDialling(tls, node, self.bound_name)
 
-    # --- addresses --------------------------------------------------------------------------
+    # --- registrations ----------------------------------------------------------------------
 
     async def check_own(self, command: NodeRegister) -> None:
-        """Raise `AddressDisputed` if a node that answers does not go by what it is to go by.
+        """Raise `AddressDisputed` if a node that answers has not said what is registered of it.
 
         One that does not answer where the catalog has it may be elsewhere by now.
         """
         machine = self._machine
-        known = None if machine is None else machine.nodes.displaced_by(command)
+        known = None if machine is None else machine.nodes.changed_by(command)
         if known is None:
-            return  # it stays where it is, or is new; for another disk: `check_not_alive`
-        asked = OwnAddressesHeader(command.incarnation, command.addresses, command.name)
+            return  # nothing changes, or the node is new; for another disk: `check_not_alive`
+        asked = OwnRegistrationHeader(
+            command.incarnation,
+            _sorted(command.addresses),
+            command.labels.region,
+            command.labels.zone,
+            command.labels.host,
+            command.level_min,
+            command.level_max,
+            command.name,
+        )
         if await self._consents(known, asked) is False:
             raise AddressDisputed(
-                f"node {known.id} answers at {written(known.addresses)} and does not go by "
-                f"{_shown(command.addresses, command.name)}: only the node itself changes its "
-                "addresses while it is there"
+                f"node {known.id} answers at {written(known.addresses)} and has not asked to be "
+                f"registered at {_shown(command.addresses, command.name)}: only the node itself "
+                "changes its registration while it is there"
             )
 
-    def consents(self, asked: OwnAddressesHeader) -> OwnAddressesAnswer:
+    def consents(self, asked: OwnRegistrationHeader) -> OwnRegistrationAnswer:
         """Return whether this node is to be registered like this; the log has it if not."""
-        node = self._node
-        own = tuple(node.addresses.items())
-        is_own = (
-            node.is_identified
-            and asked.incarnation == node.folder_identity.incarnation
-            and _sorted(asked.addresses) == _sorted(own)
-            and asked.name in ("", self.own_name)
+        node, config = self._node, self._node.config
+        is_own = node.is_identified and asked == OwnRegistrationHeader(
+            node.folder_identity.incarnation,
+            _sorted(node.addresses.items()),
+            config.region,
+            config.zone,
+            config.host,
+            config.release.level_min,
+            config.release.level_max,
+            self.own_name if asked.name else "",
         )
         if not is_own:
             self._warn(asked)
-        return OwnAddressesAnswer(is_own)
+        return OwnRegistrationAnswer(is_own)
 
     def changed(self) -> None:
         """Look, after a change of the catalog, what it has of this node."""
@@ -144,7 +162,7 @@ class Bindings:
         if not is_own:
             node.catalog.introduce_again()
 
-    def _warn(self, asked: OwnAddressesHeader) -> None:
+    def _warn(self, asked: OwnRegistrationHeader) -> None:
         now = asyncio.get_running_loop().time()
         if self._warned_at is not None and now - self._warned_at < WARN_S:
             return
@@ -160,7 +178,7 @@ class Bindings:
 
     # --- asking -----------------------------------------------------------------------------
 
-    async def _consents(self, known: Member, asked: OwnAddressesHeader) -> bool | None:
+    async def _consents(self, known: Member, asked: OwnRegistrationHeader) -> bool | None:
         """Return what the node itself says; None if it does not answer."""
         if known.id == self._node.id:
             return self.consents(asked).is_own
@@ -243,10 +261,10 @@ def _shown(addresses: Addresses, name: str) -> str:
     return f"{written(addresses)} as {name}" if name else written(addresses)
 
 
-async def _answer(connection: Connection, asked: OwnAddressesHeader) -> bool | None:
+async def _answer(connection: Connection, asked: OwnRegistrationHeader) -> bool | None:
     try:
-        frame = await connection.request(Operation.OWN_ADDRESSES, asked, timeout_s=ANSWER_S_MAX)
-        return frame.read(OwnAddressesAnswer).is_own
+        frame = await connection.request(Operation.OWN_REGISTRATION, asked, timeout_s=ANSWER_S_MAX)
+        return frame.read(OwnRegistrationAnswer).is_own
     except (Unreachable, OutcomeUnknown):
         return None
     except AngariumError:

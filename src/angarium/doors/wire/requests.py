@@ -65,14 +65,14 @@ def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
 
 def of_nodes(service: Service, node: Node) -> Rows:
     """Return what nodes ask before they are peers: one that wants to come in, one that finds
-    another process on its folder, and whether it goes by other addresses. Nobody else may, where
+    another process on its folder, and one that is asked what it is. Nobody else may, where
     nodes prove what they are."""
 
     def same_folder(request: Request) -> None:
         request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))
 
-    def own_addresses(request: Request) -> None:
-        request.answer(node.bindings.consents(request.read(op.OwnAddressesHeader)))
+    def own_registration(request: Request) -> None:
+        request.answer(node.bindings.consents(request.read(op.OwnRegistrationHeader)))
 
     async def join(request: Request) -> None:
         shown = request.connection.peer_certificate if node.config.tls is not None else None
@@ -87,7 +87,7 @@ def of_nodes(service: Service, node: Node) -> Rows:
     return {
         Operation.JOIN: join,
         Operation.SAME_FOLDER: same_folder,
-        Operation.OWN_ADDRESSES: own_addresses,
+        Operation.OWN_REGISTRATION: own_registration,
     }
 
 

@@ -104,20 +104,19 @@ class Nodes:
                 return node
         return None
 
-    def displaced_by(self, command: NodeRegister) -> Node | None:
-        """Return the member that a registration would have elsewhere, or under another NAME, with
-        the data that it has: as long as it answers, it has to agree."""
+    def changed_by(self, command: NodeRegister) -> Node | None:
+        """Return the member, with the data that it has, of which a registration says something else
+        than the catalog: as long as the node answers, it has to have said so itself."""
         known = self.known_as(command.node, command.incarnation)
-        # Planted as addresses-change-unasked.
+        # Planted as registrations-change-unasked.
         if (
             self.level < BOUND_NAMES_LEVEL
             or known is None
             or known.incarnation != command.incarnation
+            or (_facts(known) == _facts(command) and command.name in ("", known.name))
         ):
             return None
-        is_renamed = bool(command.name and known.name) and command.name != known.name
-        is_there = sorted(known.addresses) == sorted(command.addresses)
-        return None if is_there and not is_renamed else known
+        return known
 
     def lacks_invitation(self, command: NodeRegister) -> Refused | None:
         """Return why a registration needs a join token, whatever else may ask for one."""
@@ -227,6 +226,11 @@ class Nodes:
                 "another disk: start it with an empty data folder",
             )
         return None
+
+
+def _facts(one: Node | NodeRegister) -> tuple[object, ...]:
+    """Return what a node says of itself."""
+    return sorted(one.addresses), one.labels, one.level_min, one.level_max
 
 
 def _renewed(

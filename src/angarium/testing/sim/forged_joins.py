@@ -11,7 +11,7 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from angarium.ids import Incarnation, Micros, NodeId
-from angarium.machine.catalog import NodeJoin, NodeRegister
+from angarium.machine.catalog import Labels, NodeJoin, NodeRegister
 
 if TYPE_CHECKING:
     from angarium.machine.catalog import Node
@@ -25,6 +25,9 @@ SHARE_UNREACHED: Final = 0.3
 
 SHARE_OWN_NAME: Final = 0.4
 """Of those, by a thief of the node's own certificate."""
+
+SHARE_ELSEWHERE: Final = 0.7
+"""Of those, that would have the node at another address; the others give it other labels."""
 
 SHARE_OTHER_DISK: Final = 0.3
 """Of those, with an empty disk."""
@@ -68,15 +71,17 @@ class ForgedJoins:
         rng = self._rng
         others = [one for one in sorted(self._own) if one != victim.id]
         thief = rng.choice(others) if others else victim.id
+        now = self._judged.world.scheduler.now
+        is_elsewhere = rng.random() < SHARE_ELSEWHERE
         is_own_name = rng.random() < SHARE_OWN_NAME
         is_other_disk = not is_own_name and rng.random() < SHARE_OTHER_DISK
         return NodeRegister(
             node=victim.id,
             incarnation=Incarnation(rng.getrandbits(48)) if is_other_disk else victim.incarnation,
-            addresses=(("wire", f"evil:{self._judged.world.scheduler.now}"),),
-            labels=victim.labels,
+            addresses=(("wire", f"evil:{now}"),) if is_elsewhere else victim.addresses,
+            labels=victim.labels if is_elsewhere else Labels("evil", f"{now}"),
             level_max=victim.level_max,
-            time=Micros(self._judged.world.scheduler.now),
+            time=Micros(now),
             name=name_of(victim.id if is_own_name else thief),
         )
 
@@ -88,12 +93,12 @@ class ForgedJoins:
         is_reached = is_there and self._rng.random() >= SHARE_UNREACHED
         if command.name == own.name and not is_reached:
             return True  # who has its certificate may speak for a node that cannot be asked
-        return is_reached and self._judged.machine.nodes.displaced_by(command) is not None
+        return is_reached and self._judged.machine.nodes.changed_by(command) is not None
 
     def _judge(self) -> None:
         for node, own in self._own.items():
             known = self._judged.machine.nodes.by_id[node]
-            for what in ("addresses", "incarnation", "name"):
+            for what in ("addresses", "incarnation", "labels", "level_max", "name"):
                 if getattr(known, what) != getattr(own, what):
                     self._judged.object_to(f"a forged registration changed node {node}'s {what}")
                     self.registered(node)

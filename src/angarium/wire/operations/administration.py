@@ -176,17 +176,23 @@ class SameFolderAnswer(msgspec.Struct, frozen=True, array_like=True):
     """HMAC-SHA256 of process and nonce, by the folder's secret."""
 
 
-class OwnAddressesHeader(msgspec.Struct, frozen=True, array_like=True):
-    """A node is asked whether it goes by these addresses. Answered with `OwnAddressesAnswer`."""
+class OwnRegistrationHeader(msgspec.Struct, frozen=True, array_like=True):
+    """A node is asked whether this is what it says of itself. Answered with
+    `OwnRegistrationAnswer`."""
 
     incarnation: Incarnation
     addresses: tuple[tuple[str, str], ...]
+    region: str = ""
+    zone: str = ""
+    host: str = ""
+    level_min: int = 1
+    level_max: int = 1
     name: str = ""
     """The NAME of its certificate; empty without TLS."""
 
 
-class OwnAddressesAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """Whether these are the node's own."""
+class OwnRegistrationAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """Whether it is."""
 
     is_own: bool
 

@@ -113,5 +113,5 @@ class Operation(IntEnum):
     SURVIVOR = 152
     """Between nodes: what a node's replica of a partition is, when others are lost."""
     DESCRIBE_UPGRADE = 153
-    OWN_ADDRESSES = 164
-    """Between nodes: whether a node that is to be registered elsewhere goes by these addresses."""
+    OWN_REGISTRATION = 164
+    """Between nodes: whether a node has asked for what the catalog is to have of it."""
