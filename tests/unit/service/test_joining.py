@@ -12,7 +12,7 @@ from tests.unit.service.access.asked_service import MemoryCatalog
 from angarium.errors import JoinRefused
 from angarium.ids import Incarnation, Micros, NodeId
 from angarium.machine.catalog import JoinTokenPut, NodeJoin, NodeRegister
-from angarium.node.release import JOIN_TOKENS_LEVEL
+from angarium.node.release import BOUND_NAMES_LEVEL, JOIN_TOKENS_LEVEL
 from angarium.security.tokens import is_join_token, is_token, new_join_token, token_digest
 from angarium.service.joining import joined
 from angarium.wire.operations import JoinHeader
@@ -63,7 +63,9 @@ class Scene:
         self.entries.clear()
         return secret
 
-    def ask(self, token: str = "", *, incarnation: int = 7, node: int | None = None) -> NodeId:
+    def ask(
+        self, token: str = "", *, incarnation: int = 7, node: int | None = None, name: str = ""
+    ) -> NodeId:
         header = JoinHeader(
             None if node is None else NodeId(node),
             Incarnation(incarnation),
@@ -72,7 +74,8 @@ class Scene:
             token=token,
         )
         copies = SimpleNamespace(check_replacement=self._unlike)
-        return asyncio.run(joined(cast("Any", self._node), cast("Any", copies), header)).node
+        asked = joined(cast("Any", self._node), cast("Any", copies), header, name)
+        return asyncio.run(asked).node
 
     async def _unlike(self, *_: object) -> None:
         pass
@@ -147,3 +150,38 @@ def test_a_join_token_stands_for_nobody() -> None:
     assert is_join_token(token.reveal())
     assert not is_token(token.reveal())
     assert token.reveal() not in repr(token)
+
+
+def bound_scene() -> Scene:
+    """Return one without authentication whose nodes 1 and 2 are bound to the NAMEs a and b."""
+    scene = Scene(asks=False, level=BOUND_NAMES_LEVEL)
+    for node, name in ((1, "a"), (2, "b")):
+        scene.ask(incarnation=node, node=node, name=name)
+    scene.entries.clear()
+    return scene
+
+
+def test_another_nodes_certificate_is_refused_before_anything_is_written() -> None:
+    scene = bound_scene()
+    for incarnation, node in ((1, 1), (1, None), (7, 1)):
+        with pytest.raises(JoinRefused, match=r"NAME a.*cluster invite"):
+            scene.ask(incarnation=incarnation, node=node, name="b")
+    assert scene.entries == []
+    assert scene.ask(incarnation=1, node=1, name="a") == 1
+    assert scene.ask(incarnation=9, name="c") == 3, "without authentication a new one needs nothing"
+
+
+def test_a_token_lets_a_node_have_another_name_also_without_authentication() -> None:
+    scene = bound_scene()
+    assert scene.ask(scene.token(), incarnation=1, node=1, name="c") == 1
+    assert isinstance(scene.entries[-1], NodeJoin)
+    with pytest.raises(JoinRefused, match="NAME c"):
+        scene.ask(incarnation=1, node=1, name="a")
+
+
+def test_below_the_level_no_name_is_written() -> None:
+    scene = Scene(asks=False, level=BOUND_NAMES_LEVEL - 1)
+    scene.ask(incarnation=1, node=1, name="a")
+    [entry] = scene.entries
+    assert isinstance(entry, NodeRegister)
+    assert entry.name == ""
