@@ -5,13 +5,15 @@ Two "machines" here are two supervisors with different host labels.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.certificates import CLUSTER, Folder
+import pytest
+from tests.certificates import Folder
 from tests.cluster.command_line import (
     COMMAND,
     READY_SECONDS,
@@ -21,6 +23,14 @@ from tests.cluster.command_line import (
     free_port_base,
     is_alive,
 )
+
+from angarium.errors import JoinRefused
+from angarium.ids import Incarnation, NodeId
+from angarium.log import folder_identity
+from angarium.log.os_disk import OsDisk
+from angarium.security.tls import NodeTls
+from angarium.wire import Hello, Role, dial
+from angarium.wire.operations import JoinHeader, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +90,23 @@ def two_bases() -> tuple[int, int]:
     return free_port_base(), free_port_base()
 
 
+def incarnation_of(node: int, folder: Path) -> Incarnation:
+    found = [folder_identity.load(OsDisk(one.parent)) for one in folder.glob("*/*/identity")]
+    [incarnation] = [one.incarnation for one in found if one is not None and one.node_id == node]
+    return incarnation
+
+
+async def joins_elsewhere(node: int, incarnation: Incarnation, port: int, tls: NodeTls) -> None:
+    """Ask to be let in as one of the nodes, with its incarnation and somewhere else."""
+    connection = await dial(host="127.0.0.1", port=port, hello=Hello(role=Role.CLIENT), tls=tls)
+    try:
+        addresses = (("wire", "127.0.0.1:9"),)
+        wish = JoinHeader(NodeId(node), incarnation, addresses, "", "", "", 1, 99)
+        await connection.request(Operation.JOIN, wish, timeout_s=30.0)
+    finally:
+        await connection.close()
+
+
 def test_no_two_replicas_share_a_machine_and_a_stop_leaves_nobody(tmp_path: Path) -> None:
     first, second = two_bases()
     with machine(tmp_path, "a", first, "--form") as a:
@@ -137,13 +164,17 @@ def test_a_process_that_dies_ends_its_machine_which_then_comes_back_whole(tmp_pa
 def test_a_secure_machine_is_let_in_by_one_token(tmp_path: Path) -> None:
     """Its first process is invited by somebody, and invites the others itself."""
     certificates = Folder(tmp_path)
-    pair = certificates.pair("node", uri=f"angarium://{CLUSTER}/node/any")
+    one_pair, two_pair = certificates.node("one"), certificates.node("two")
     secure = {
-        "ANGARIUM_TLS_CERTIFICATE": str(pair.certificate),
-        "ANGARIUM_TLS_PRIVATE_KEY": str(pair.key),
+        "ANGARIUM_TLS_CERTIFICATE": str(one_pair.certificate),
+        "ANGARIUM_TLS_PRIVATE_KEY": str(one_pair.key),
         "ANGARIUM_TLS_AUTHORITIES": str(certificates.ca),
         "ANGARIUM_SECURITY_AUTHENTICATION": "required",
         "ANGARIUM_ADMIN_PASSWORD": "a long password",
+    }
+    of_two = {
+        "ANGARIUM_TLS_CERTIFICATE": str(two_pair.certificate),
+        "ANGARIUM_TLS_PRIVATE_KEY": str(two_pair.key),
     }
     first, second = two_bases()
     who = {
@@ -165,7 +196,7 @@ def test_a_secure_machine_is_let_in_by_one_token(tmp_path: Path) -> None:
         token = tmp_path / "token"
         token.write_text(ask("cluster", "invite"))
         entry = ("--join", f"127.0.0.1:{first}", "--join-token-file", str(token))
-        with machine(tmp_path, "two", second, *entry, **secure) as two:
+        with machine(tmp_path, "two", second, *entry, **secure | of_two) as two:
             two.wait_until_it_runs()
             status = json.loads(ask("--format", "json", "cluster", "status"))
             assert [node["id"] for node in status["nodes"]] == [1, 2, 3, 4]
@@ -173,6 +204,12 @@ def test_a_secure_machine_is_let_in_by_one_token(tmp_path: Path) -> None:
             assert [invited["used_by"] for invited in listed] == [2, 3, 4]
             assert not list(tmp_path.glob("*/*.join-token")), "their files are gone"
             assert not list(tmp_path.glob("*/*/join-tokens"))
+            # The processes of a machine share its NAME, which no other machine's number has.
+            for node, shown in ((1, two_pair), (2, two_pair), (3, one_pair), (4, one_pair)):
+                tls = NodeTls(certificates.files(shown))
+                moved = joins_elsewhere(node, incarnation_of(node, tmp_path), first, tls)
+                with pytest.raises(JoinRefused, match="is bound to the NAME"):
+                    asyncio.run(moved)
     # With their data they need nobody's word.
     with machine(tmp_path, "one", first, **secure) as one:
         one.wait_until_it_runs()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from tests.certificates import Folder, authority
+from tests.certificates import Folder, Pair, authority
 from tests.on_a_loop import eventually, on_a_loop
 
 from angarium.security.tls import (
@@ -161,3 +161,28 @@ def test_a_name_that_is_no_text_makes_a_certificate_unusable(folder: Folder) -> 
     odd = folder.named("odd", raw_names=bytes([0x30, len(name)]) + name)
     with pytest.raises(UnusableCertificate, match="no text"):
         Certificate.in_file(odd.certificate)
+
+
+@pytest.mark.parametrize(
+    "uri", ["angarium://testing/node/two", "angarium://elsewhere/node/one"], ids=["name", "cluster"]
+)
+def test_a_node_keeps_the_name_that_it_began_with(
+    folder: Folder, caplog: pytest.LogCaptureFixture, uri: str
+) -> None:
+    tls = folder.node_tls("one")
+    before = tls.made.current
+    folder.pair("one", uri=uri)
+    for _ in range(3):
+        assert not tls.made.look()
+    assert tls.made.current is before
+    [told] = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert "a renewed certificate keeps its name" in told.__dict__["reason"]
+    folder.node("one")
+    assert tls.made.look()
+    # A process that begins with it is another matter: what its number is bound to decides.
+    folder.pair("one", uri=uri)
+    assert str(NodeTls(folder.files(_pair(folder))).name) == uri
+
+
+def _pair(folder: Folder) -> Pair:
+    return Pair(folder.path / "one.crt", folder.path / "one.key")
