@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.certificates import CLUSTER, Folder
 
+from angarium.api.audit import AUDIT_TOPIC
+from angarium.client import Client, ClientSettings
 from angarium.doors.status import Exit
 from angarium.errors import JoinRefused
 from angarium.ids import Incarnation, NodeId
@@ -215,6 +218,48 @@ def test_a_node_that_was_registered_elsewhere_while_it_was_paused_takes_its_plac
                 f"is registered at wire={ELSEWHERE} now, and was at wire={process.address}" in said
             )
             assert "this process did not ask for that" in said
+
+    run(scenario())
+
+
+def test_audit_records_say_where_a_node_was_and_where_it_was_to_be(
+    run: Run, cluster_of: ClusterOf, folder: Named
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3, tls=folder.path, users=True) as cluster:
+            first = cluster.ids[0]
+            process = cluster.nodes[first]
+            victim, there = who_is(process), cluster.nodes[cluster.ids[1]]
+            before = process.address
+            with pytest.raises(JoinRefused, match="NAME"):
+                await joins(there, folder.stolen("c"), first, victim.incarnation)
+            with pytest.raises(AddressDisputed):
+                await joins(there, folder.stolen("a"), first, victim.incarnation)
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+            cluster.move(first)
+            cluster.restart(first)
+            await cluster.ready(first)
+            after = process.address
+            recorded: dict[str, list[str]] = {}
+            servers = [node.address for node in cluster.nodes.values()]
+            settings = ClientSettings(tls=folder.options())
+            wanted = {
+                "join": [f"wire={ELSEWHERE}, before: wire={before}"] * 2,
+                "change addresses": [f"wire={after}, before: wire={before}"],
+            }
+            async with (
+                Client(*servers, settings=settings, login=cluster.login) as client,
+                asyncio.timeout(60.0),
+                client.subscribe(AUDIT_TOPIC, start="earliest") as records,
+            ):
+                async for one in records:
+                    record = json.loads(one.value)
+                    is_about = record.get("resource") == str(first)
+                    if is_about and "before: " in record.get("details", ""):
+                        recorded.setdefault(record["what"], []).append(record["details"])
+                    if recorded == wanted:
+                        break
 
     run(scenario())
 

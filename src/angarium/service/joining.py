@@ -2,7 +2,9 @@
 
 Where clients have to prove who they are, a node that is not a member yet brings a join token, which
 somebody has made for it. One that is forged, was used or has expired is refused here already, so
-that nobody fills the log with them; whether a good one is still good is decided by the catalog.
+that nobody fills the log with them; whether a good one is still good is decided by the catalog. So
+does a node whose certificate has another NAME than its number is bound to, or a NAME that was
+removed, whether clients have to prove who they are or not.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from angarium.machine.catalog import (
 )
 from angarium.node.bindings import Bindings
 from angarium.node.config import NodeConfig
+from angarium.node.release import LEVEL_MAX
 from angarium.testing.reserved_port import HOST, ReservedPort
 from angarium.wire import Hello, Role, Server
 from angarium.wire.errors import AddressDisputed
@@ -135,8 +136,12 @@ def test_a_node_that_answers_has_to_have_said_so(
     scene = Scene(tmp_path)
 
     def forged(address: str) -> NodeRegister:
-        fields = {"addresses": (("wire", address),), "labels": Labels("r"), "level_max": 8}
-        return NodeRegister(incarnation=Incarnation(102), **(fields | changed))
+        fields: dict[str, Any] = {"addresses": (("wire", address),), "labels": Labels("r")}
+        return NodeRegister(
+            incarnation=Incarnation(102),
+            level_min=1,
+            **({"level_max": LEVEL_MAX} | fields | changed),
+        )
 
     with (
         caplog.at_level(logging.WARNING),
