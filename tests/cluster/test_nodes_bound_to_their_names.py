@@ -254,7 +254,7 @@ def test_audit_records_say_where_a_node_was_and_where_it_was_to_be(
                 client.subscribe(AUDIT_TOPIC, start="earliest") as records,
             ):
                 async for one in records:
-                    record = json.loads(one.value)
+                    record = json.loads(one.value or b"{}")
                     is_about = record.get("resource") == str(first)
                     if is_about and "before: " in record.get("details", ""):
                         recorded.setdefault(record["what"], []).append(record["details"])

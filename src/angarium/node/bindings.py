@@ -168,10 +168,10 @@ class Bindings:
             return
         self._warned_at = now
         node = self._node
-        whom = f"node {node.id}" if node.is_identified else "a node without data"
+        name = f"node {node.id}" if node.is_identified else "a node without data"
         _log.warning(
             "%s was to be registered at %s, and is at %s: refused",
-            whom,
+            name,
             _shown(asked.addresses, asked.name),
             written(node.addresses.items()),
         )

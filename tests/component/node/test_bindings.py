@@ -39,7 +39,7 @@ EVIL = (("wire", f"{HOST}:9"),)
 
 
 class Scene:
-    """A node that leads the catalog, and another one that somebody wants to register anew."""
+    """A node that leads the catalog, and another one whose registration is to change."""
 
     def __init__(self, folder: Path, *, level: int = BOUND_NAMES_LEVEL) -> None:
         self.machine = CatalogMachine()
