@@ -40,6 +40,10 @@ ELECTION_SECONDS: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 2.0
 """A node that takes longer is asked again in the next round."""
 
+JOIN_SECONDS_MAX: Final = 6.0
+"""How long a node may take to note where this one is: it and the catalog's leader first ask at the
+address from before, over a link that may be dead and by a new connection, for a second each."""
+
 LINK_SECONDS: Final = 2.0
 """So long a link to a node that was met has to come up before it is met elsewhere."""
 
@@ -137,7 +141,7 @@ class Seeds:
             config.release.level_max,
         )
         try:
-            answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
+            answer = await connection.request(Operation.JOIN, header, timeout_s=JOIN_SECONDS_MAX)
         except JoinRefused as refused:
             # Nodes ask for one here only if the number is bound to another NAME than is shown.
             token = join_token_now(config) if node.bindings.is_renamed else ""
@@ -145,7 +149,7 @@ class Seeds:
                 self._tell(str(refused))
                 raise
             header = msgspec.structs.replace(header, token=token)
-            answer = await connection.request(Operation.JOIN, header, timeout_s=ANSWER_SECONDS_MAX)
+            answer = await connection.request(Operation.JOIN, header, timeout_s=JOIN_SECONDS_MAX)
         for peer, where in answer.read(JoinAnswer).peers:
             # Where it is said to be counts less than where it has just answered.
             if not node.peers.is_up(peer) and not self._is_just_met(peer):
