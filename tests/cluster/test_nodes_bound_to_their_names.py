@@ -13,18 +13,21 @@ from angarium.api.audit import AUDIT_TOPIC
 from angarium.client import Client, ClientSettings
 from angarium.doors.status import Exit
 from angarium.errors import JoinRefused
-from angarium.ids import Incarnation, NodeId
+from angarium.ids import Incarnation
 from angarium.node.joining import cluster_name
 from angarium.node.release import BOUND_NAMES_LEVEL, Release
 from angarium.security.tls import CertificateFiles, NodeTls, UntrustedNode
 from angarium.testing.cluster import eventually
-from angarium.testing.cluster.forgery import ANOTHER_PROCESS, greet, who_is
+from angarium.testing.cluster.forgery import (
+    ANOTHER_PROCESS,
+    ELSEWHERE,
+    greet,
+    join_elsewhere,
+    who_is,
+)
 from angarium.testing.cluster.other_release import program
 from angarium.testing.cluster.processes import SMALL
-from angarium.testing.reserved_port import HOST
-from angarium.wire import Hello, Role, dial
 from angarium.wire.errors import AddressDisputed
-from angarium.wire.operations import JoinHeader, Operation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
 
     from angarium.testing.cluster import ProcessCluster
     from angarium.testing.cluster.processes import NodeProcess
-
-ELSEWHERE = f"{HOST}:9"
-"""Where an attacker would have clients go."""
 
 
 class Named(Folder):
@@ -68,29 +68,6 @@ def folder(tmp_path: Path) -> Named:
     return Named(tmp_path / "tls", "a", "b", "c", "d")
 
 
-async def joins(
-    there: NodeProcess, tls: NodeTls | None, node: int | None, incarnation: int
-) -> None:
-    """Ask to be let in as a node that is elsewhere now; raises why not."""
-    connection = await dial(
-        host=HOST, port=there.port.number, hello=Hello(role=Role.CLIENT), tls=tls
-    )
-    try:
-        wish = JoinHeader(
-            None if node is None else NodeId(node),
-            Incarnation(incarnation),
-            (("wire", ELSEWHERE),),
-            "",
-            "",
-            "",
-            1,
-            99,
-        )
-        await connection.request(Operation.JOIN, wish, timeout_s=30.0)
-    finally:
-        await connection.close()
-
-
 async def addresses(cluster: ProcessCluster) -> list[dict[int, str]]:
     """Return where clients are led, as each running node says."""
     statuses = [await cluster.contact(one).status() for one in cluster.running]
@@ -119,10 +96,10 @@ def test_a_stolen_certificate_moves_no_other_node(
             for asked in cluster.ids:
                 there = cluster.nodes[asked]
                 with pytest.raises(JoinRefused, match="NAME"):
-                    await joins(there, thief, first, victim.incarnation)
-                # Nor with an empty disk, nor with the certificate that it belongs to.
+                    await join_elsewhere(there, first, victim.incarnation, tls=thief)
+                # Nor with an empty disk.
                 with pytest.raises(JoinRefused, match="NAME"):
-                    await joins(there, thief, first, 12_345)
+                    await join_elsewhere(there, first, Incarnation(12_345), tls=thief)
             await cluster.settled()
             await are_where_they_are(cluster)
 
@@ -143,7 +120,7 @@ def test_a_stolen_certificate_moves_no_other_node(
                 async def is_refused(there: NodeProcess = there) -> bool:
                     # Until another node leads the catalog, it may be busy electing.
                     with pytest.raises(JoinRefused, match="NAME"):
-                        await joins(there, thief, first, victim.incarnation)
+                        await join_elsewhere(there, first, victim.incarnation, tls=thief)
                     return True
 
                 await eventually(is_refused, within_s=60.0, what="the join is refused")
@@ -170,7 +147,7 @@ def test_a_node_that_answers_is_not_registered_elsewhere_unasked(
             await are_where_they_are(cluster)
             for asked in cluster.ids:
                 with pytest.raises(AddressDisputed, match="answers at"):
-                    await joins(cluster.nodes[asked], thief, first, victim.incarnation)
+                    await join_elsewhere(cluster.nodes[asked], first, victim.incarnation, tls=thief)
             await are_where_they_are(cluster)
             # The node that it is about says so, with both addresses.
             said = process.log.read_text(encoding="utf-8")
@@ -209,7 +186,7 @@ def test_a_node_that_was_registered_elsewhere_while_it_was_paused_takes_its_plac
             paused = next(one for one in cluster.ids if one != leader)
             process = cluster.nodes[paused]
             process.pause()
-            await joins(cluster.nodes[leader], None, paused, who_is(process).incarnation)
+            await join_elsewhere(cluster.nodes[leader], paused, who_is(process).incarnation)
             process.resume()
             await are_where_they_are(cluster)
             await cluster.settled()
@@ -232,9 +209,9 @@ def test_audit_records_say_where_a_node_was_and_where_it_was_to_be(
             victim, there = who_is(process), cluster.nodes[cluster.ids[1]]
             before = process.address
             with pytest.raises(JoinRefused, match="NAME"):
-                await joins(there, folder.stolen("c"), first, victim.incarnation)
+                await join_elsewhere(there, first, victim.incarnation, tls=folder.stolen("c"))
             with pytest.raises(AddressDisputed):
-                await joins(there, folder.stolen("a"), first, victim.incarnation)
+                await join_elsewhere(there, first, victim.incarnation, tls=folder.stolen("a"))
             process.terminate()
             await asyncio.to_thread(process.wait)
             cluster.move(first)
@@ -287,11 +264,11 @@ def test_a_removed_name_and_a_removed_disk_do_not_come_back_by_themselves(
                 ("a", "before it was removed"),
             ):
                 with pytest.raises(JoinRefused, match=why):
-                    await joins(
+                    await join_elsewhere(
                         cluster.nodes[cluster.ids[0]],
-                        folder.stolen(name),
                         None,
                         removed.incarnation,
+                        tls=folder.stolen(name),
                     )
             # With an empty folder, like a pod that is scaled away and back, it needs a token.
             process.wipe()
@@ -343,11 +320,11 @@ def test_another_name_for_a_number_takes_a_join_token(
             await cluster.ready(last)
             folder.name("d", process.name)
             with pytest.raises(JoinRefused, match="NAME other"):
-                await joins(
+                await join_elsewhere(
                     cluster.nodes[cluster.ids[0]],
-                    folder.stolen("d"),
                     last,
                     who_is(process).incarnation,
+                    tls=folder.stolen("d"),
                 )
 
     run(scenario())
@@ -370,7 +347,9 @@ def test_nodes_of_before_are_bound_when_the_level_is_raised(
                 await cluster.settled()
             # Below the level it is as it was before: the incarnation is enough.
             assert (await cluster.contact(first).status()).feature_level < BOUND_NAMES_LEVEL
-            await joins(cluster.nodes[first], folder.stolen("c"), first, victim.incarnation)
+            await join_elsewhere(
+                cluster.nodes[first], first, victim.incarnation, tls=folder.stolen("c")
+            )
             cluster.nodes[first].terminate()
             await asyncio.to_thread(cluster.nodes[first].wait)
             cluster.restart(first)
@@ -384,7 +363,9 @@ def test_nodes_of_before_are_bound_when_the_level_is_raised(
 
             async def is_bound() -> bool:
                 try:
-                    await joins(cluster.nodes[first], folder.stolen("c"), first, victim.incarnation)
+                    await join_elsewhere(
+                        cluster.nodes[first], first, victim.incarnation, tls=folder.stolen("c")
+                    )
                 except AddressDisputed:
                     return False  # not yet
                 except JoinRefused as refused:

@@ -12,13 +12,13 @@ from angarium.raft.messages import Message, MessageKind
 from angarium.testing.reserved_port import HOST
 from angarium.wire import Hello, Role, dial
 from angarium.wire.handshake import LEVEL_FEATURE
-from angarium.wire.operations import Operation
+from angarium.wire.operations import JoinHeader, Operation
 from angarium.wire.raft_codec import RAFT_OPERATION, packed_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from angarium.ids import RaftGroupId, ReplicaId
+    from angarium.ids import Incarnation, NodeId, RaftGroupId, ReplicaId
     from angarium.log.folder_identity import FolderIdentity
     from angarium.security.tls import Dialling
     from angarium.testing.cluster.processes import NodeProcess
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ABSURD_TERM: Final = Term(2**63 - 1)
 ABSURD_INDEX: Final = Index(10**6)
 FRAME_BYTES: Final = 1 << 20
+
+ELSEWHERE: Final = f"{HOST}:9"
+"""Where an attacker would have clients go: nothing listens there."""
 
 ANOTHER_PROCESS: Final = 1
 """What a forged greeting says of its process: no node draws it."""
@@ -54,6 +57,24 @@ async def greet_as(there: NodeProcess, name: FolderIdentity) -> Connection:
         incarnation=name.incarnation,
         process=ANOTHER_PROCESS,
     )
+
+
+async def join_elsewhere(
+    there: NodeProcess,
+    node: NodeId | None,
+    incarnation: Incarnation,
+    *,
+    tls: Dialling | None = None,
+) -> None:
+    """Ask a node to register a member where only an attacker is; raises how it is refused."""
+    connection = await dial(
+        host=HOST, port=there.port.number, hello=Hello(role=Role.CLIENT), tls=tls
+    )
+    try:
+        wish = JoinHeader(node, incarnation, (("wire", ELSEWHERE),), level_min=1, level_max=99)
+        await connection.request(Operation.JOIN, wish, timeout_s=30.0)
+    finally:
+        await connection.close()
 
 
 def forge(

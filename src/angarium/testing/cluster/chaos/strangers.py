@@ -11,7 +11,7 @@ from angarium.errors import AngariumError
 from angarium.modes import DeliveryMode
 from angarium.testing.cluster.chaos.ground import PARTITIONS, TOPIC
 from angarium.testing.cluster.chaos.line import Line
-from angarium.testing.cluster.forgery import forge, greet, greet_as, who_is
+from angarium.testing.cluster.forgery import forge, greet, greet_as, join_elsewhere, who_is
 from angarium.testing.cluster.processes import NodeProcess
 from angarium.testing.cluster.waiting import eventually, now_micros
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 async def forged_peer(ground: Ground) -> Line:
-    """Speak in the name of a node that is down: absurd terms and commits, to both others."""
+    """Register a living node elsewhere; speak in the name of one that is down: absurd terms and
+    commits, to both others."""
     line = Line("forged peer", DeliveryMode.CONSISTENT.name, ground.times)
     async with ground.cluster() as cluster:
         await cluster.create_topic(TOPIC, partitions=PARTITIONS)
@@ -37,6 +38,12 @@ async def forged_peer(ground: Ground) -> Line:
 
 async def _forge(cluster: ProcessCluster, load: Load, line: Line, name: NodeId) -> None:
     forged = who_is(cluster.nodes[name])
+    for node in cluster.running:
+        try:
+            await join_elsewhere(cluster.nodes[node], name, forged.incarnation)
+            line.violations.append(f"node {node} registered node {name} elsewhere unasked")
+        except AngariumError:
+            pass  # as it should be
     cluster.nodes[name].kill()
     for node in cluster.running:
         there = cluster.nodes[node]
