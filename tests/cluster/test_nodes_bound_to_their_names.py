@@ -330,6 +330,34 @@ def test_another_name_for_a_number_takes_a_join_token(
     run(scenario())
 
 
+def test_a_node_that_is_alone_lets_itself_have_another_name(
+    run: Run, cluster_of: ClusterOf, folder: Named
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(1, tls=folder.path) as cluster:
+            [only] = cluster.ids
+            process = cluster.nodes[only]
+            token = await cluster.contact(only).join_token()
+            folder.name("a", "other")
+            for brought, said in (("", "is bound to the NAME a"), (token, "member")):
+                process.terminate()
+                await asyncio.to_thread(process.wait)
+                process.join_token = brought
+                process.start()
+                await cluster.ready(only)
+
+                async def says_so(said: str = said) -> bool:
+                    return said in process.last_words()
+
+                await eventually(says_so, within_s=60.0, what="the node says what it is")
+            # Another node dials it under the NAME that it has now.
+            added = await cluster.add()
+            await cluster.settled()
+            assert added == 2
+
+    run(scenario())
+
+
 def test_nodes_of_before_are_bound_when_the_level_is_raised(
     run: Run, cluster_of: ClusterOf, folder: Named
 ) -> None:

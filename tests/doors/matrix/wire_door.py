@@ -37,6 +37,7 @@ BETWEEN_NODES: Final = frozenset(
             Operation.CLOCK,
         ),
         *(Operation.SAME_FOLDER, Operation.QUOTA_USE, Operation.SURVIVOR),
+        Operation.OWN_REGISTRATION,
     }
 )
 """What only nodes say. To a client it is as if there were no such thing."""
