@@ -18,7 +18,7 @@ from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.ids import NodeId
 from angarium.node.release import BOUND_NAMES_LEVEL
 from angarium.security.tls import UntrustedNode
-from angarium.wire import Hello, Role, Unreachable, dial
+from angarium.wire import Role, Unreachable, dial
 from angarium.wire.errors import AddressDisputed
 from angarium.wire.operations import Operation, OwnRegistrationAnswer, OwnRegistrationHeader
 
@@ -183,7 +183,7 @@ class Bindings:
         if known.id == self._node.id:
             return self.consents(asked).is_own
         linked = self._node.peers.connection(known.id)
-        if linked is not None:
+        if linked is not None and linked.peer.hello.incarnation == known.incarnation:
             answer = await _answer(linked, asked)
             if answer is not None:
                 return answer
@@ -194,7 +194,8 @@ class Bindings:
             connection = await dial(
                 host=where.host,
                 port=where.port,
-                hello=self._node.config.release.introduced(Hello(role=Role.CLIENT)),
+                # As a peer it is told the incarnation, which the next owner of an address lacks.
+                hello=self._node.greeting(Role.PEER),
                 expected_node=known.id,
                 timeout_s=ANSWER_S_MAX,
                 tls=self.dialling(known.id),
@@ -202,7 +203,8 @@ class Bindings:
         except AngariumError:
             return None  # the address is free, or has another owner
         try:
-            return await _answer(connection, asked)
+            is_it = connection.peer.hello.incarnation == known.incarnation
+            return await _answer(connection, asked) if is_it else None
         finally:
             await connection.close(timeout_s=ANSWER_S_MAX)
 

@@ -47,7 +47,7 @@ from angarium.node.naming import partition_name
 from angarium.retrying import Backoff, Tries
 from angarium.security.tokens import token_digest
 from angarium.wire.error_codec import Failure, error_of
-from angarium.wire.errors import NodeIsAlive, NodeRemoved
+from angarium.wire.errors import AddressDisputed, NodeIsAlive, NodeRemoved
 from angarium.wire.operations import Operation
 
 if TYPE_CHECKING:
@@ -280,6 +280,9 @@ class NodeCatalog(CatalogView):
             except (NodeRemoved, NodeIsAlive) as final:
                 self._node.fail(final)
                 return
+            except AddressDisputed as disputed:
+                self._node.rivals.hear(NodeIsAlive(str(disputed)))
+                await tries.pause()
             except AngariumError as error:
                 _log.debug("not introduced yet: %s", error)
                 await tries.pause()

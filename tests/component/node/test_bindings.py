@@ -66,6 +66,7 @@ class Scene:
             host=SimpleNamespace(catalog=replica),
             peers=SimpleNamespace(connection=lambda _: None),
             addresses={"wire": address},
+            greeting=lambda role: Hello(role=role, node=node, incarnation=incarnation),
             folder_identity=SimpleNamespace(incarnation=Incarnation(incarnation)),
             catalog=SimpleNamespace(is_current=True, introduce_again=introduce_again),
         )
@@ -97,6 +98,7 @@ def ask(
     folder: Path,
     *,
     answers_as: int = ASKED,
+    answers_with: int = 102,
     is_there: bool = True,
 ) -> None:
     """Have the leader look at a registration, while the node answers or not."""
@@ -110,7 +112,7 @@ def ask(
         server = await Server.listen(
             host=HOST,
             port=0,
-            greeting=lambda: Hello(role=Role.PEER, node=answers_as),
+            greeting=lambda: Hello(role=Role.PEER, node=answers_as, incarnation=answers_with),
             welcome=lambda _: Handlers(requests={int(Operation.OWN_REGISTRATION): handle}),
         )
         address = f"{HOST}:{server.port}"
@@ -156,13 +158,17 @@ def test_what_it_says_itself_is_no_change(tmp_path: Path) -> None:
     ask(Scene(tmp_path), lambda address: Scene(tmp_path).registration(address), tmp_path)
 
 
-@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize(
+    "answering",
+    [{"is_there": False}, {"answers_as": 7}, {"answers_with": 7}],
+    ids=["nothing listens", "another node", "not the node, though it says so"],
+)
 def test_one_that_is_gone_or_whose_address_has_another_owner_may_be_elsewhere(
-    tmp_path: Path, is_there: bool
+    tmp_path: Path, answering: dict[str, Any]
 ) -> None:
     scene = Scene(tmp_path)
     command = scene.registration(EVIL[0][1])
-    ask(scene, lambda _: command, tmp_path, answers_as=7, is_there=is_there)
+    ask(scene, lambda _: command, tmp_path, **answering)
 
 
 def test_below_the_level_it_is_not_asked(tmp_path: Path) -> None:
