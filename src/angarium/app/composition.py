@@ -143,6 +143,7 @@ def http_door(settings: Settings, node: NodePart) -> ServingPart:
             connections_max=chosen.connections_max, body_bytes_max=chosen.body_bytes_max
         ),
         admission=admission(settings),
+        hsts_s=chosen.hsts_s,
         leader_hint=partial(node.leader_address, "http"),
         served_by=node.served_by,
         tls=tls_of(node, Door.HTTP),

@@ -57,6 +57,7 @@ class GatewayPart:
         port: int,
         admission: Admission | None = None,
         limits: HttpLimits | None = None,
+        hsts_s: int = 0,
         tls: ListenerTls | None = None,
         must_ask: bool = False,
     ) -> None:
@@ -67,6 +68,7 @@ class GatewayPart:
         self._port = port
         self._admission = admission
         self._limits = limits
+        self._hsts_s = hsts_s
         self._tls = tls
         self._must_ask = must_ask
         self._watch = None if tls is None else TlsWatch([tls.made], tls.certificates)
@@ -89,6 +91,7 @@ class GatewayPart:
             port=self._port,
             admission=self._admission,
             limits=self._limits,
+            hsts_s=self._hsts_s,
             tls=None if self._tls is None else self._tls.context,
         )
         if self._watch is not None:

@@ -38,6 +38,9 @@ PROCESSES_MAX: Final = 64
 BODY_BYTES_LARGEST: Final = 32 << 20
 """The largest bound on bodies that may be chosen."""
 
+HSTS_S_LARGEST: Final = 2 * 365 * 86_400
+"""The longest time for which browsers may be bound to TLS."""
+
 STAGED_BYTES_LEAST: Final = 1 << 20
 STAGED_BYTES_LARGEST: Final = 1 << 40
 """The bounds between which that of a partition's open transactions may be chosen."""
@@ -182,13 +185,18 @@ class HttpSettings:
     """`[http]`: what the HTTP door takes."""
 
     origins: tuple[str, ...] = ()
-    """Web pages from elsewhere whose scripts may use this node: https://console.example.org. Those
-    that the node serves itself always may, and programs that are no browsers are not asked."""
+    """Origins of web pages whose scripts may use this node: https://console.example.org. Pages of
+    the node's own scheme, host and port always may; programs that are no browsers are not asked.
+    Behind a proxy that ends TLS the node's own pages have the proxy's origin: name it here."""
 
     hosts: tuple[str, ...] = ()
     """Names under which this node may be asked over HTTP besides the hosts it listens on and
     advertises, localhost and IP addresses: that of a proxy, of a service. *.example.org are all
     below it, * is any. Requests for another host are answered 421."""
+
+    hsts_s: int = 0
+    """For how many seconds browsers use TLS alone for this host name (Strict-Transport-Security),
+    on every port of it, other services' included; 0: the header is not sent. Sent over TLS only."""
 
     connections_max: int = CONNECTIONS_MAX
     """Connections open at a time. For one more, the one that has been idle the longest is closed;
@@ -206,6 +214,8 @@ class HttpSettings:
             if not names_hosts(host):
                 what = "write node.example.org without a port, *.example.org, or * for any"
                 raise ValueError(f"hosts: {host!r} is not a host name; {what}")
+        if not 0 <= self.hsts_s <= HSTS_S_LARGEST:
+            raise ValueError(f"hsts_s: from 0 to {HSTS_S_LARGEST} seconds, which are two years")
         if not 1 <= self.connections_max <= 1_000_000:
             raise ValueError("connections_max: from 1 to 1,000,000")
         if not 1_024 <= self.body_bytes_max <= BODY_BYTES_LARGEST:

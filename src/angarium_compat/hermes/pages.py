@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -182,9 +183,14 @@ class HermesHttpDoor:
             ("GET", "/query/schema", graphql.sdl, NoParameters),
             ("GET", "/", graphql.playground, QueryParameters),
         ]
-        return [
+        routes = [
             Route(method=method, path=path, handler=handler, parameters=kind, summary=path)
             for method, path, handler, kind in found
+        ]
+        # A subscription creates its topic, and takes records from its group.
+        return [
+            replace(one, changes=lambda _: True) if one.path == "/subscribe" else one
+            for one in routes
         ]
 
     def _publish_one(self, request: Request, _: NoParameters) -> Answer:

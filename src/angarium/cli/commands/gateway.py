@@ -19,7 +19,7 @@ from angarium.wire.http.origins import Origins
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_FLAGS: Final = {"origins": "--origins", "hosts": "--hosts"}
+_FLAGS: Final = {"origins": "--origins", "hosts": "--hosts", "hsts_s": "--hsts-s"}
 """What a setting of `[http]` is called here."""
 
 _OPEN: Final = (
@@ -37,7 +37,9 @@ def run(options: Namespace) -> int:
         raise Refusal(_OPEN.format(host=options.listen))
     servers = tuple(str(one) for one in choices(options).servers)
     try:
-        chosen = HttpSettings(origins=tuple(options.origins), hosts=tuple(options.hosts))
+        chosen = HttpSettings(
+            origins=tuple(options.origins), hosts=tuple(options.hosts), hsts_s=options.hsts_s
+        )
     except ValueError as error:
         name, _, what = str(error).partition(": ")
         raise Refusal(f"{_FLAGS[name]}: {what}") from None
@@ -50,6 +52,7 @@ def run(options: Namespace) -> int:
         host=options.listen,
         port=options.port,
         admission=admission,
+        hsts_s=chosen.hsts_s,
         tls=tls,
         must_ask=is_exposed,
     )

@@ -49,6 +49,13 @@ def add(words: Words) -> None:
     ):
         parser.add_argument(flag, metavar="FILE", help=sentence)
     parser.add_argument(
+        "--hsts-s",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="with TLS: for how long browsers use TLS alone for this host name, on all its ports",
+    )
+    parser.add_argument(
         "--insecure",
         action="store_true",
         help="listen beyond this machine without TLS, or for a cluster that asks nobody who it is",

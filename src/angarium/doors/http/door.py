@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from angarium.wire.http.messages import Answer, Request, Response
     from angarium.wire.listening import Context
 
-OPEN: Final = frozenset({b"/", b"/healthz", b"/readyz", b"/v1/openapi.json", b"/graphql/schema"})
-"""Paths that anybody may look at: none of them shows anything of anybody's."""
+OPEN: Final = frozenset(
+    {("",), ("healthz",), ("readyz",), ("v1", "openapi.json"), ("graphql", "schema")}
+)
+"""Paths that need no proof, as the router reads them: none of them shows any data."""
 
-SOCKETS: Final = frozenset({b"/v1/socket", b"/graphql"})
+SOCKETS: Final = frozenset({("v1", "socket"), ("graphql",)})
 """Paths where a WebSocket may begin without a proof: its first message brings it."""
 
 
@@ -56,6 +58,7 @@ class HttpDoor:
         facts: Facts | None = None,
         limits: HttpLimits | None = None,
         admission: Admission | None = None,
+        hsts_s: int = 0,
         leader_hint: Callable[[str, int], str | None] | None = None,
         tls: Context | None = None,
         served_by: Callable[[], ServedBy] = lambda: (),
@@ -67,7 +70,8 @@ class HttpDoor:
         served where it is not given. `facts` is what the node knows of itself. `admission` says
         which hosts are ours, and which web pages may use the door. `leader_hint` returns the HTTP
         address of the node that leads a partition, None if that is this node or nobody knows.
-        `port` 0 takes a free one. `served_by` is what each answer says of the node.
+        `port` 0 takes a free one. `served_by` is what each answer says of the node. With TLS and
+        `hsts_s` above 0 each answer tells browsers to use TLS alone for so many seconds.
         """
         if not isinstance(broker, Callers):
             broker = Callers.everybody(Behind(broker, groups, sequenced, letters, access=access))
@@ -75,6 +79,9 @@ class HttpDoor:
         self._port = port
         self._tls = tls
         self._admission = admission or Admission()
+        hsts: ServedBy = ()
+        if tls is not None and hsts_s > 0:
+            hsts = (("Strict-Transport-Security", f"max-age={hsts_s}"),)
         self.facts = facts or Strangers()
         self.limits = limits or HttpLimits()
         self.leader_hint = leader_hint
@@ -92,7 +99,7 @@ class HttpDoor:
             self._handle,
             problem,
             self.limits,
-            served_by=served_by,
+            served_by=lambda: (*served_by(), *hsts),
             on_answered=self.requests.answered,
             closings=self.closings,
             is_known=None if everybodys is not None else self._is_known,
@@ -173,9 +180,9 @@ class HttpDoor:
 
 
 def _needs_no_proof(request: Request) -> bool:
-    path = request.target.partition(b"?")[0]
     if request.method not in {b"GET", b"HEAD"}:
         return False
+    path = tuple(request.segments())
     if path in OPEN:
         return True
     is_socket = path in SOCKETS and request.header(b"upgrade") is not None

@@ -98,6 +98,7 @@ class Streaming:
         other_answers=("text/event-stream",),
         headers=(("Last-Event-ID", "The id of the last event that was received."),),
         errors=(403, 416),
+        changes=lambda given: given.group is not None,
     )
     async def stream(self, request: Request, given: StreamParameters) -> None:
         with presence_of(self._counted):

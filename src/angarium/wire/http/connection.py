@@ -73,6 +73,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.peer_certificate: Certificate | None = None
         """What the client has shown, verified; None without one, or without TLS."""
+        self.is_encrypted = False
+        """Whether the client speaks TLS to this very listener."""
         self._reader = RequestReader(self, server.limits, server.heads)
         self._ahead: deque[Request] = deque()
         self._request: Request | None = None
@@ -88,6 +90,7 @@ class Connection(asyncio.Protocol):
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self.peer_certificate = certificate_shown(transport)
+        self.is_encrypted = transport.get_extra_info("sslcontext") is not None
         self._transport.set_write_buffer_limits(high=self.limits.write_bytes_high)
         self.deadline = self._loop.time() + self.limits.idle_seconds_max
         if not self._server.admit(self):

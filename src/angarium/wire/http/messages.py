@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -41,6 +42,14 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 Answer: TypeAlias = "Response | Coroutine[None, None, Response | None] | None"
 """What a handler returns: an answer, or work that ends with one. None: it has been answered, or
 `Request.answer` will be called later."""
+
+
+class Page(Enum):
+    """Which web page has a browser send a request."""
+
+    UNNAMED = "no header names one"
+    ADMITTED = "one of our own, one that the settings name, or none: its address was typed"
+    LINK = "one of another origin that links to this"
 
 
 class Head:
@@ -89,7 +98,16 @@ class Head:
 class Request:
     """One request, with its whole body."""
 
-    __slots__ = ("answer_headers", "body", "connection", "head", "is_answered", "named", "target")
+    __slots__ = (
+        "answer_headers",
+        "body",
+        "connection",
+        "head",
+        "is_answered",
+        "named",
+        "page",
+        "target",
+    )
 
     def __init__(self, connection: Connection, head: Head, body: bytes) -> None:
         self.connection = connection
@@ -98,6 +116,8 @@ class Request:
         self.is_answered = False
         self.answer_headers: Headers = ()
         """What every answer to it has besides its own headers."""
+        self.page = Page.UNNAMED
+        """Which page a browser asks for, as far as the listener has found out."""
         self.target = head.target
         self.named = head.named
 
@@ -134,19 +154,19 @@ class Request:
         value = self.header(b"content-type")
         return b"" if value is None else value.partition(b";")[0].strip().lower()
 
-    def segments(self) -> list[str] | None:
-        """Return the path's parts, unquoted; None if it is no path of text."""
+    def segments(self) -> list[str]:
+        """Return the path's parts, unquoted; `InvalidArgument` if it is no path of text."""
         path = self.target.partition(b"?")[0]
-        if not path.startswith(b"/"):
-            return None
         try:
+            if not path.startswith(b"/") or b"#" in self.target:
+                raise InvalidArgument("the target of a request is a path and a query, no URL")
             # Cut before unquoting: a quoted slash belongs to the name it stands in.
             return [
                 unquote(part, errors="strict") if "%" in part else part
                 for part in path[1:].decode("ascii").split("/")
             ]
         except UnicodeDecodeError:
-            return None
+            raise InvalidArgument("the path is not UTF-8") from None
 
     def query(self) -> dict[str, str]:
         """Return the query's parameters; `InvalidArgument` if one comes twice or is no text."""

@@ -27,6 +27,23 @@ _NO_HTTP_2: Final = (
 )
 
 
+ONCE: Final = (
+    b"host",
+    b"authorization",
+    b"origin",
+    b"referer",
+    b"sec-fetch-dest",
+    b"sec-fetch-site",
+    b"user-agent",
+    b"content-type",
+    b"idempotency-key",
+    b"angarium-sequence",
+    b"last-event-id",
+)
+"""Headers that decide something. A request that has one of them twice is answered 400: a proxy in
+front, or the next check, may go by the other value."""
+
+
 class RequestRefused(InvalidArgument):
     """A request that HTTP has a status of its own for; `headers` go with the answer."""
 
@@ -127,7 +144,8 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header. What comes behind a body (trailers) is asked for by nobody."""
         if self.in_head:
-            self._headers.append((name.lower(), value))
+            # llhttp leaves the blanks that may stand behind a value; they are no part of it.
+            self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         """Check the head."""
@@ -144,10 +162,9 @@ class RequestReader:
         named = self._named = dict(reversed(headers))
         is_twice = len(named) != len(headers)
         if is_twice:
-            # Whoever is in front may have looked at the other one.
-            for once in (b"host", b"authorization"):
+            for once in ONCE:
                 if sum([name == once for name, _ in headers]) > 1:
-                    said = f"a request has one {once.decode().capitalize()} header"
+                    said = f"a request has one {once.decode().title()} header"
                     raise RequestRefused(said, status=400)
         if b"host" not in named and self._is_http_1_1:
             raise RequestRefused("a request has one Host header", status=400)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from angarium.errors import InvalidArgument, NotFound
+from angarium.wire.http.origins import check_no_link
 from angarium.wire.http.request_reader import RequestRefused
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Route:
     """Statuses besides those that every request may have."""
     headers: tuple[tuple[str, str], ...] = ()
     """Request headers that matter, and what they mean."""
+    changes: Callable[[Any], bool] | None = None
+    """Of a GET: whether with these parameters it changes something. Then a link on a page of
+    another origin must not lead to it."""
     tag: str = ""
     """Under which heading the OpenAPI document shows it; empty: not at all."""
 
@@ -86,6 +90,8 @@ class Router:
                 known = self._remembered[request.target] = self._found(request)
             return known[0].handler(request, known[1])
         route, parameters = self._found(request)
+        if route.changes is not None and route.changes(parameters):
+            check_no_link(request)
         return route.handler(request, parameters)
 
     def _found(self, request: Request) -> tuple[Route, msgspec.Struct]:
@@ -102,8 +108,6 @@ class Router:
         segments = request.segments()
         branch = self._root
         given: dict[str, str] = {}
-        if segments is None:
-            raise NotFound(self._nothing)
         for segment in segments:
             child = branch.children.get(segment)
             if child is None and branch.variable is not None and segment:

@@ -144,7 +144,7 @@ def test_a_request_says_one_host_and_nothing_else_counts() -> None:
                 # Nothing that browsers could be made to say.
                 (line.format(0) + "\r\n", 200),
                 # The form for proxies. This is none, whatever its name.
-                (f"GET http://{EVIL}/v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+                (f"GET http://{EVIL}/v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
                 (f"GET http://localhost/v1/topics HTTP/1.1\r\nHost: {EVIL}\r\n\r\n", 421),
             ):
                 assert (await told(door, said.encode()))[0] == status, said

@@ -209,7 +209,7 @@ def test_a_problem_says_everything_a_client_needs() -> None:
     [
         ("GET", "/v2/topics", 404, "NOT_FOUND"),
         ("GET", "/v1/topics/", 404, "NOT_FOUND"),
-        ("GET", "/v1/topics/%ff", 404, "NOT_FOUND"),
+        ("GET", "/v1/topics/%ff", 400, "INVALID_ARGUMENT"),
         ("PUT", "/v1/topics", 405, "INVALID_ARGUMENT"),
         ("GET", "/v1/topics?x=1", 400, "INVALID_ARGUMENT"),
         ("GET", "/v1/topics?x=%ff", 400, "INVALID_ARGUMENT"),
