@@ -254,6 +254,10 @@ class TokenInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What it may do at the most, of what its owner may; None: all of that."""
 
 
+SECRET_FIELD: Final = "secret"  # noqa: S105  (its name, no secret)
+"""What every answer of the contract calls a secret that it tells."""
+
+
 class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
     """A new token with its secret, told once."""
 

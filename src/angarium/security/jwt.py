@@ -12,7 +12,7 @@ import binascii
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,13 +131,14 @@ class JwtIssuer:
         return kid
 
     def _verified(self, text: str, key: Key) -> dict[str, Any]:
-        from joserfc import jwt  # noqa: PLC0415  (an extra, loaded where JWTs are used)
+        from joserfc import jws  # noqa: PLC0415  (an extra, loaded where JWTs are used)
         from joserfc.errors import JoseError  # noqa: PLC0415
 
         try:
-            return jwt.decode(text, key, algorithms=list(self.settings.algorithms)).claims
-        except (JoseError, ValueError, TypeError):
+            signed = jws.deserialize_compact(text, key, algorithms=list(self.settings.algorithms))
+        except (JoseError, ValueError, TypeError, RecursionError):
             raise JwtRefused("its signature is wrong") from None
+        return _object(signed.payload, "its claims cannot be read")
 
     def _claimed(self, claims: dict[str, Any], key: Key) -> Claimed:
         settings, now = self.settings, self._wall_clock()
@@ -167,13 +168,39 @@ class JwtIssuer:
 def _json(part: str) -> dict[str, Any]:
     if len(part) > HEADER_CHARACTERS_MAX:
         raise JwtRefused(f"its header is longer than {HEADER_CHARACTERS_MAX} characters")
+    refusal = "its header cannot be read"
     try:
-        found = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    except (binascii.Error, ValueError, RecursionError):
-        raise JwtRefused("its header cannot be read") from None
+        octets = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except (binascii.Error, ValueError):
+        raise JwtRefused(refusal) from None
+    return _object(octets, refusal)
+
+
+def _object(octets: bytes, refusal: str) -> dict[str, Any]:
+    """Return a JSON object that has one meaning alone; raises `JwtRefused`.
+
+    Refused are names that come twice (another reader may take the other value), numbers that JSON
+    does not have (`NaN`, `Infinity`), integers with more digits than Python reads, and what is
+    nested too deeply to be read.
+    """
+    try:
+        found = json.loads(octets.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise JwtRefused(refusal) from None
     if not isinstance(found, dict):
-        raise JwtRefused("its header cannot be read")
+        raise JwtRefused(refusal)
     return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name comes twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _at(claims: dict[str, Any], path: str) -> object:
@@ -211,5 +238,7 @@ def _roles(value: object) -> frozenset[str]:
     if len(listed) > ROLES_MAX:
         raise JwtRefused(f"it claims more than {ROLES_MAX} roles")
     return frozenset(
-        one for one in listed if isinstance(one, str) and len(one) <= NAME_CHARACTERS_MAX
+        one
+        for one in listed
+        if isinstance(one, str) and len(one) <= NAME_CHARACTERS_MAX and one.isprintable()
     )

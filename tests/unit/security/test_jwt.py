@@ -9,7 +9,9 @@ import json
 from typing import Any
 
 import pytest
-from joserfc import jwt
+from hypothesis import given
+from hypothesis import strategies as st
+from joserfc import jws, jwt
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
 from tests.accounts import AccountsInMemory, authenticator
 
@@ -305,3 +307,84 @@ def test_what_a_key_has_signed_that_was_taken_back_is_not_believed_from_memory()
             await door.header(header, source="here")
 
     asyncio.run(scene())
+
+
+def signed_text(payload: str | bytes) -> str:
+    """Return a JWT of the issuer whose claims are this text, whatever it is."""
+    octets = payload.encode() if isinstance(payload, str) else payload
+    return jws.serialize_compact({"alg": "RS256", "kid": RSA.kid}, octets, RSA)
+
+
+def with_claim(claim: str) -> str:
+    """Return the usual claims and one more, as it is written."""
+    return f"{json.dumps(claims())[:-1]}, {claim}}}"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        with_claim(f'"deep": {"[" * 3_000}{"]" * 3_000}'),
+        with_claim('"deep": ' + '{"a":' * 1_500 + "1" + "}" * 1_500),
+        with_claim(f'"deep": {"[" * 5_000}'),
+        with_claim(f'"big": {"9" * 5_000}'),
+        with_claim('"sub": "root"'),
+        with_claim('"\\u0073ub": "root"'),
+        with_claim('"a": {"b": 1, "b": 2}'),
+        with_claim('"odd": NaN'),
+        with_claim('"odd": [Infinity]'),
+        with_claim('"odd": -Infinity'),
+        "[" * 5_000,
+        "[]",
+        "null",
+        '"text"',
+        "",
+        json.dumps(claims()).encode("utf-16"),
+        b"\xff\xfe",
+        b'{"sub": "\xff"}',
+    ],
+    ids=lambda one: str(len(one)),
+)
+def test_signed_claims_that_cannot_be_read_one_way_are_refused(payload: str | bytes) -> None:
+    assert refusal_of(signed_text(payload)) == "its claims cannot be read"
+
+
+@pytest.mark.parametrize("depth", [100, 300, 600, 900, 990])
+def test_nested_claims_are_read_or_refused_wherever_the_stack_ends(depth: int) -> None:
+    text = signed_text(with_claim(f'"deep": {"[" * depth}{"]" * depth}'))
+    try:
+        found = asyncio.run(Issuer().checking(role_claim="deep").claims(text))
+    except JwtRefused:
+        return
+    assert (found.name, found.roles) == ("jwt:alice", frozenset())
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_claims_of_any_kind_prove_something_or_are_refused(odd: object) -> None:
+    for name in ("iss", "aud", "sub", "exp", "nbf", "iat", "roles"):
+        changed = json.dumps(claims() | {name: odd})
+        try:
+            found = asyncio.run(Issuer().checking().claims(signed_text(changed)))
+        except JwtRefused:
+            continue
+        assert found.name.isprintable()
+        assert all(one.isprintable() for one in found.roles)
+
+
+def test_deeply_nested_claims_are_unauthenticated_at_the_door() -> None:
+    authenticating = authenticator(AccountsInMemory(), issuers=[Issuer().checking()])
+    text = signed_text(with_claim(f'"deep": {"[" * 3_000}{"]" * 3_000}'))
+    with pytest.raises(Unauthenticated, match="its claims cannot be read"):
+        asyncio.run(authenticating.bearer(text))
+
+
+def test_headers_that_cannot_be_read_one_way_are_refused() -> None:
+    _, body, signature = signed().split(".")
+    for header in (
+        '{"alg": "none", "alg": "RS256"}',
+        '{"alg": "RS256", "x": NaN}',
+        '{"alg": "RS256", "x": ' + "[" * 1_400,
+        json.dumps({"alg": "RS256"}).encode("utf-16"),
+    ):
+        octets = header.encode() if isinstance(header, str) else header
+        said = refusal_of(f"{b64(octets)}.{body}.{signature}")
+        assert said in {"its header cannot be read", "its signature is wrong"}

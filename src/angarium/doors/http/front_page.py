@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 import angarium
-from angarium.wire.http.messages import JSON, Response
+from angarium.wire.http.messages import JSON, OF_A_PAGE, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 HTML: Final = b"text/html; charset=utf-8"
 
 _HEADERS: Final = (
-    (b"Content-Security-Policy", b"default-src 'none'; style-src 'unsafe-inline'"),
-    (b"X-Content-Type-Options", b"nosniff"),
+    (
+        b"Content-Security-Policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
+        b" frame-ancestors 'none'",
+    ),
+    *OF_A_PAGE,
     (b"Vary", b"Accept"),
 )
 

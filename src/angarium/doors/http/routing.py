@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from angarium.api.access import SECRET_FIELD
 from angarium.doors.http.forms import form_of, in_json
-from angarium.wire.http.messages import JSON, Response
+from angarium.wire.http.messages import JSON, NO_STORE, Response
 from angarium.wire.http.router import Route
 from angarium.wire.http.strict_json import json_body
 
@@ -112,7 +113,10 @@ def _calling(handler: Callable[..., Awaitable[Any]], fields: dict[str, Any]) -> 
     """Return what answers a request with what a call returns."""
     decoder = None if fields["body"] is None else msgspec.json.Decoder(fields["body"])
     status = fields.get("status", 200)
-    is_whole = "given" in inspect.signature(handler).parameters
+    signature = inspect.signature(handler)
+    is_whole = "given" in signature.parameters
+    told = getattr(signature.return_annotation, "__struct_fields__", ())
+    headers = NO_STORE if SECRET_FIELD in told else ()
 
     @wraps(handler)
     async def answered(request: Request, given: msgspec.Struct) -> Response:
@@ -122,6 +126,6 @@ def _calling(handler: Callable[..., Awaitable[Any]], fields: dict[str, Any]) -> 
         found = await handler(**values)
         if found is None:
             return NOTHING
-        return Response(status, msgspec.json.encode(in_json(found)), JSON)
+        return Response(status, msgspec.json.encode(in_json(found)), JSON, headers)
 
     return answered

@@ -29,6 +29,17 @@ _STATUS_LINES: Final = {
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
+NO_STORE: Final[Headers] = ((b"Cache-Control", b"no-store"),)
+"""Of an answer that has a secret in it: neither a browser nor a proxy keeps it."""
+
+OF_A_PAGE: Final[Headers] = (
+    (b"X-Content-Type-Options", b"nosniff"),
+    (b"X-Frame-Options", b"DENY"),
+    (b"Referrer-Policy", b"same-origin"),
+)
+"""Of an answer that a browser shows as a page, beside its own Content-Security-Policy."""
+
+
 class Response(msgspec.Struct, frozen=True, gc=False):
     """A whole answer."""
 

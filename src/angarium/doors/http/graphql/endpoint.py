@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +23,7 @@ from angarium.doors.http.graphql.subscribing import Subscribing
 from angarium.doors.http.socket_logins import log_in_of
 from angarium.errors import AngariumError, InvalidArgument, QuotaExceeded, TooLarge
 from angarium.wire.http import Response
-from angarium.wire.http.messages import JSON
+from angarium.wire.http.messages import JSON, NO_STORE, OF_A_PAGE
 from angarium.wire.http.request_reader import RequestRefused
 from angarium.wire.http.socket_session import accepted
 from angarium.wire.http.strict_json import check_names, decoded, not_json
@@ -91,6 +94,10 @@ class GraphqlEndpoint:
         self._words = b""
         """The answer to the publishes that were acknowledged last."""
         self._page = _PLAYGROUND.read_bytes().replace(_PLACEHOLDER, name.encode())
+        self._page_headers: Headers = (
+            (b"Content-Security-Policy", page_policy(self._page)),
+            *OF_A_PAGE,
+        )
 
     def post(self, request: Request, given: QueryParameters) -> Answer:
         """Execute one operation, or a few."""
@@ -112,7 +119,11 @@ class GraphqlEndpoint:
         return self._one(request, asked, prepared)
 
     async def _one(self, request: Request, asked: Operation, prepared: Prepared) -> Response:
-        return _answered(request, await self.executor.executed(asked, prepared))
+        return _answered(
+            request,
+            await self.executor.executed(asked, prepared),
+            NO_STORE if prepared.tells_secret else (),
+        )
 
     def _publish(self, request: Request, asked: Operation, plan: Plan) -> Answer:
         """Publish one record, as most mutations do, without a task for each."""
@@ -157,7 +168,7 @@ class GraphqlEndpoint:
         return _answered(request, await self.executor.executed(asked, prepared))
 
     def playground(self, _: Request, __: object) -> Response:
-        return Response(200, self._page, b"text/html; charset=utf-8")
+        return Response(200, self._page, b"text/html; charset=utf-8", self._page_headers)
 
     def sdl(self, _: Request, __: object = None) -> Response:
         return Response(200, SDL.strip().encode(), b"text/plain; charset=utf-8")
@@ -203,7 +214,8 @@ class GraphqlEndpoint:
                 answers.append(await self.executor.executed(one, ready))
             except QuotaExceeded as error:
                 answers.append(refusal(error))
-        return _answered(request, answers)
+        is_secret = any(one.tells_secret for one in prepared)
+        return _answered(request, answers, NO_STORE if is_secret else ())
 
     def _checked(self, asked: Operation, *, is_get: bool) -> Prepared:
         prepared = self.executor.prepared(asked.query)
@@ -214,6 +226,22 @@ class GraphqlEndpoint:
             # A link must not change anything.
             raise RequestRefused("only queries may be asked with GET", status=405)
         return prepared
+
+
+def page_policy(page: bytes) -> bytes:
+    """Return the policy of a page: its own script and style, requests to its own origin, no frame
+    around it, and nothing else."""
+    inline = {}
+    for name in (b"script", b"style"):
+        digests = [
+            b"'sha256-%b'" % base64.b64encode(hashlib.sha256(text).digest())
+            for text in re.findall(rb"<%b>(.*?)</%b>" % (name, name), page, re.DOTALL)
+        ]
+        inline[name] = b" ".join(digests)
+    return (
+        b"default-src 'none'; script-src %b; style-src %b; connect-src 'self'; base-uri 'none';"
+        b" form-action 'none'; frame-ancestors 'none'" % (inline[b"script"], inline[b"style"])
+    )
 
 
 def _has_names_once(body: bytes, asked: Operation) -> bool:

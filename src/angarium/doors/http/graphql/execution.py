@@ -23,12 +23,14 @@ from graphql import (
 )
 from graphql.language import (
     ArgumentNode,
+    FieldNode,
     OperationDefinitionNode,
     StringValueNode,
     Visitor,
     visit,
 )
 
+from angarium.api.access import SECRET_FIELD
 from angarium.doors.http.graphql.answers import InvalidDocument, answer_of, refusal
 from angarium.doors.http.graphql.costs import GraphqlLimits, Measure, measure
 from angarium.doors.http.graphql.plans import Plan, plan_of
@@ -59,6 +61,8 @@ class Prepared:
     """What each operation is, by its name; None: that of a document with only one."""
     plan: Plan | None = None
     """The short way through it, if it has one."""
+    tells_secret: bool = False
+    """Whether it asks for a secret, so that the answer must not be kept by anything on its way."""
 
 
 class Executor:
@@ -74,14 +78,15 @@ class Executor:
         """Return what `text` says; raises `InvalidDocument` or `TooLarge`."""
         known = self._known.get(text)
         if known is None:
-            known = self._prepare(text)
-            if not _has_password(text, known.document):
+            known, has_password = self._prepare(text)
+            if not has_password:
                 if len(self._known) >= self.limits.remembered_max:
                     self._known.clear()
                 self._known[text] = known
         return known
 
-    def _prepare(self, text: str) -> Prepared:
+    def _prepare(self, text: str) -> tuple[Prepared, bool]:
+        """Return what `text` says, and whether a password is written into it."""
         limits = self.limits
         if len(text.encode(errors="replace")) > limits.document_bytes_max:
             raise TooLarge("document_bytes_max", f"a query has {limits.document_bytes_max}")
@@ -102,7 +107,15 @@ class Executor:
         errors = validate(self._schema, document, max_errors=20)
         if errors:
             raise InvalidDocument(errors)
-        return Prepared(document, measured, _kinds(document), plan_of(self._schema, document))
+        secrets = _secrets_in(text, document)
+        prepared = Prepared(
+            document,
+            measured,
+            _kinds(document),
+            plan_of(self._schema, document),
+            tells_secret=secrets.asks_for_one,
+        )
+        return prepared, secrets.has_password
 
     async def executed(self, asked: Operation, prepared: Prepared) -> dict[str, Any]:
         """Return the answer to a query or mutation."""
@@ -148,23 +161,26 @@ class Executor:
             await results.aclose()
 
 
-class _Passwords(Visitor):
-    """Finds passwords that are written into a document instead of coming as variables."""
+class _Secrets(Visitor):
+    """Finds passwords that are written into a document, and whether it asks for a secret."""
 
-    has_found = False
+    has_password = False
+    asks_for_one = False
 
     def enter_argument(self, node: ArgumentNode, *_: object) -> None:
         is_written = isinstance(node.value, StringValueNode)
-        self.has_found = self.has_found or (is_written and node.name.value == "password")
+        self.has_password |= is_written and node.name.value == "password"
+
+    def enter_field(self, node: FieldNode, *_: object) -> None:
+        self.asks_for_one |= node.name.value == SECRET_FIELD
 
 
-def _has_password(text: str, document: DocumentNode) -> bool:
-    """Tell whether a document has a password in it, so that it must not be remembered."""
-    if "password" not in text:
-        return False
-    found = _Passwords()
-    visit(document, found)
-    return found.has_found
+def _secrets_in(text: str, document: DocumentNode) -> _Secrets:
+    """Return what a document says about secrets; most that are asked say nothing."""
+    found = _Secrets()
+    if "password" in text or SECRET_FIELD in text:
+        visit(document, found)
+    return found
 
 
 def operation_kind(asked: Operation, prepared: Prepared) -> OperationType:
