@@ -23,6 +23,7 @@ from angarium.errors import (
     PreconditionFailed,
 )
 from angarium.log.folder_identity import INVITATIONS_DRAFT, INVITATIONS_NAME
+from angarium.log.folder_modes import make_private
 from angarium.retrying import Backoff, Tries
 from angarium.security.tokens import new_join_token, token_digest
 
@@ -68,7 +69,7 @@ def invite(host: Path, guests: Sequence[Path]) -> None:
     `host` is the data folder of a node that is not running; it is the one that lets them in.
     """
     secrets = [new_join_token().reveal() for _ in guests]
-    host.mkdir(parents=True, exist_ok=True)
+    make_private(host)
     digests = [token_digest(one).hex() for one in secrets]
     _write_private(host / INVITATIONS_DRAFT, msgspec.json.encode(digests))
     for guest, secret in zip(guests, secrets, strict=True):

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from angarium.errors import Fault, StorageError
+from angarium.log.folder_modes import FILE_MODE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +84,7 @@ def _locked_file(path: Path, directory: int) -> tuple[int, bool]:
     """Lock the folder and the file; return the file's descriptor, and whether it is locked."""
     is_folder_kept = _locked(directory)
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             is_kept = _locked(descriptor)
             if not is_kept or _is_at(descriptor, path):

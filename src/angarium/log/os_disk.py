@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.errors import DiskFull, StorageError, SyncFailed
 from angarium.log.folder_lock import lock_folder
+from angarium.log.folder_modes import FILE_MODE, FOLDER_MODE, make_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,14 +116,14 @@ class OsFile:
 
 
 class OsDisk:
-    """Everything under one folder, which is created if it is not there."""
+    """Everything under one folder, which is made, for its owner alone, if it is not there."""
 
     def __init__(
         self, root: str | os.PathLike[str], *, pause: Callable[[float], None] = lambda _: None
     ) -> None:
         """Use a folder; `pause` lets seconds pass in the thread that deletes large files."""
         self.root: Final = Path(root)
-        self.root.mkdir(parents=True, exist_ok=True)
+        make_private(self.root)
         self._pause = pause
 
     def lock(self) -> FolderLock:
@@ -137,7 +138,7 @@ class OsDisk:
     def _opened(self, name: str, flags: int) -> OsFile:
         path = self._path(name)
         try:
-            descriptor = os.open(path, flags | os.O_CLOEXEC, 0o640)
+            descriptor = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
         except (FileExistsError, FileNotFoundError):
             raise
         except OSError as error:
@@ -160,7 +161,7 @@ class OsDisk:
             made.append(missing)
             missing = missing.parent
         for path in reversed(made):
-            path.mkdir(exist_ok=True)
+            path.mkdir(mode=FOLDER_MODE, exist_ok=True)
             _sync_folder(path.parent)
 
     def rename(self, old: str, new: str) -> None:

@@ -30,6 +30,7 @@ from angarium.errors import (
 from angarium.ids import CATALOG_GROUP, full_id, is_witness, node_of, replica_id
 from angarium.log import folder_identity, rolled_back, successions
 from angarium.log.folder_lock import FolderInUse
+from angarium.log.folder_modes import make_private
 from angarium.log.os_disk import OsDisk
 from angarium.node import succession
 from angarium.node.admission import Admission
@@ -286,7 +287,7 @@ class Node:
         """
         config = self.config
         assert self.welcome is not None, "a node without a door serves nobody"
-        config.data_directory.mkdir(parents=True, exist_ok=True)
+        make_private(config.data_directory)
         self._lock = await self._locked()
         self._identity = folder_identity.load(self._disk)
         self._server = await listening(

@@ -9,6 +9,7 @@ import msgspec
 
 from angarium.errors import StorageError
 from angarium.ids import Micros
+from angarium.log.folder_modes import shared_mode
 
 if TYPE_CHECKING:
     from angarium.log.disk import Disk
@@ -23,6 +24,8 @@ class NodeFacts(msgspec.Struct, frozen=True, array_like=True):
     certificate_days: float | None = None
     """How long the certificate is good that expires first."""
     disk_free_bytes: int | None = None
+    shared_mode: int = 0
+    """The mode of the data folder, if other users of the machine may enter or read it; else 0."""
 
 
 class OwnFacts:
@@ -42,5 +45,9 @@ class OwnFacts:
         except StorageError:
             free = None
         return NodeFacts(
-            self._config.release.software, self._started_at, min(days, default=None), free
+            self._config.release.software,
+            self._started_at,
+            min(days, default=None),
+            free,
+            shared_mode(self._config.data_directory),
         )

@@ -128,6 +128,7 @@ class Readiness:
                 answer.started_at,
                 answer.certificate_days,
                 answer.disk_free_bytes,
+                answer.shared_mode,
             )
             (self._full.add if answer.is_disk_full else self._full.discard)(peer)
             return answer.unready

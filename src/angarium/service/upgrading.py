@@ -116,6 +116,12 @@ class Upgrading:
             days = one.certificate_days
             if days is not None and CERTIFICATE_DAYS_MIN <= days < CERTIFICATE_DAYS_SOON:
                 yield f"a certificate of node {one.node} is good for {days:.0f} days"
+            mode = self._node.readiness.facts_of(one.node).shared_mode
+            if mode:
+                yield (
+                    f"other users of its machine may enter the data folder of node {one.node}"
+                    f" (mode {mode:04o}): `chmod 700` it, unless they are meant to read it"
+                )
         catalog = self._node.catalog
         if catalog.level_possible > catalog.level:
             yield (

@@ -22,6 +22,7 @@ from angarium.app.processes import is_new
 from angarium.cli.complaints import Refusal
 from angarium.cli.local.node_file import write_unless_edited
 from angarium.client.local_access import LOCK_FILE, is_locked
+from angarium.log.folder_modes import make_private, private_opener
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,8 +87,8 @@ class Folder:
 
         The lock lasts as long as the descriptor that is returned, so it cannot be left behind.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        make_private(self.path)
+        descriptor = private_opener(str(self.path / LOCK_FILE), os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + GLANCE_SECONDS_MAX
         while True:
             try:
@@ -114,7 +115,8 @@ class Folder:
     def write_state(self, state: State) -> None:
         """Write down what runs."""
         draft = self.path / "up.json.draft"
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=2))
+        with open(draft, "wb", opener=private_opener) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(state), indent=2))
         draft.replace(self.path / "up.json")
 
     def data(self, number: int) -> Path:

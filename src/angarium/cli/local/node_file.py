@@ -11,6 +11,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 from angarium.cli.complaints import Refusal
+from angarium.log.folder_modes import private_opener
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,8 @@ def write_unless_edited(path: Path, content: str, *, is_new: bool) -> None:
     if is_edited(path):
         _check(path, tomllib.loads(content), is_new=is_new)
     else:
-        path.write_text(f"{_head(content)}\n{content}", encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=private_opener) as file:
+            file.write(f"{_head(content)}\n{content}")
 
 
 def _head(content: str) -> str:

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from angarium.cli.local.folder import LOG_BYTES_MAX
+from angarium.log.folder_modes import private_opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +42,7 @@ class Child:
         if self._log.exists() and self._log.stat().st_size > LOG_BYTES_MAX:
             self._log.replace(self._log.with_suffix(".log.old"))
         command = [sys.executable, "-m", "angarium", "serve", "--config", str(self._settings)]
-        with self._log.open("ab") as log:
+        with open(self._log, "ab", opener=private_opener) as log:
             self._log_begin = log.tell()
             self._process = subprocess.Popen(  # noqa: S603  (our own command)
                 [*command, "--parent", str(os.getpid())],

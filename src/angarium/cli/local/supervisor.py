@@ -25,6 +25,7 @@ from angarium.app.sources import environment_of
 from angarium.app.stopping import done_before
 from angarium.cli.probe import Probe
 from angarium.errors import AngariumError
+from angarium.log.folder_modes import make_private
 from angarium.telemetry.logs import Logs
 from angarium.wire import Hello, Role, dial
 
@@ -125,7 +126,7 @@ class Supervisor:
         if not guests:
             return None
         folder = self._processes[host].node.data
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_private(folder.parent)
         invite(folder, list(guests.values()))
         self._processes = [
             replace(one, node=replace(one.node, join_token_file=guests[number]))

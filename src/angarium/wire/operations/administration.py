@@ -158,6 +158,8 @@ class ReadinessAnswer(msgspec.Struct, frozen=True, array_like=True):
     """As in `api.upgrades.NodeState`."""
     is_disk_full: bool = False
     """Whether it takes no records, and so should lead nothing."""
+    shared_mode: int = 0
+    """The mode of its data folder, if other users of its machine may enter or read it; else 0."""
 
 
 class SameFolderHeader(msgspec.Struct, frozen=True, array_like=True):
