@@ -34,6 +34,7 @@ class AccountsInMemory:
         self.version = 1
         self.users = {one.name: one for one in accounts}
         self.tokens: dict[bytes, KnownToken] = {}
+        self.decoy_key = b""
 
     def find_user(self, name: str) -> Account | None:
         """Return the account of that name."""

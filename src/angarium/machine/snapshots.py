@@ -64,6 +64,7 @@ class Part(IntEnum):
     RECOVERIES = 50
     PREDECESSORS = 51
     REMOVED = 52
+    DECOY_KEY = 53
     END = 255
 
 

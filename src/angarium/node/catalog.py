@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from angarium.errors import (
 from angarium.ids import CATALOG_GROUP, Index, NodeId, Term
 from angarium.machine.catalog import (
     BALANCE_LEVEL,
+    DECOY_KEY_LEVEL,
     CatalogMachine,
     ClusterRecover,
     Form,
@@ -75,6 +77,9 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
         TopicMade,
     )
 }
+
+DECOY_KEY_BYTES: Final = 32
+"""Of the key from which salts are made for names without an account."""
 
 TELL_S_MAX: Final = 1.0
 """How long a peer may take to pass on who this node is."""
@@ -316,6 +321,7 @@ class NodeCatalog(CatalogView):
                     cluster=cluster_name(node.folder_identity),
                     level=release.level_max,
                     is_automatic=release.level_max >= BALANCE_LEVEL,
+                    decoy_key=new_decoy_key(release.level_max),
                 )
             )
         await self._recover_cluster()
@@ -393,6 +399,11 @@ class NodeCatalog(CatalogView):
 def _differs(known: Member, mine: NodeRegister) -> bool:
     """Tell whether the catalog has something else of this node than it says of itself."""
     return _as_registered(known) != _as_registered(mine) or mine.name not in ("", known.name)
+
+
+def new_decoy_key(level: int) -> bytes:
+    """Return a key for a catalog that works at `level`; none below the level that has one."""
+    return secrets.token_bytes(DECOY_KEY_BYTES) if level >= DECOY_KEY_LEVEL else b""
 
 
 def _as_registered(one: Member | NodeRegister) -> tuple[object, ...]:

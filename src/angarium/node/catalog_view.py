@@ -196,6 +196,11 @@ class CatalogView(ABC):
     # --- nodes ------------------------------------------------------------------------------
 
     @property
+    def decoy_key(self) -> bytes:
+        """Return the cluster's key for salts of names without an account; empty if it has none."""
+        return self._known.decoy_key
+
+    @property
     def cluster(self) -> str:
         """The cluster's name."""
         return self._known.cluster

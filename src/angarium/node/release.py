@@ -14,6 +14,7 @@ import msgspec
 import angarium
 from angarium.machine.catalog import BALANCE_LEVEL, RECOVERY_LEVEL
 from angarium.machine.catalog import BOUND_NAMES_LEVEL as CATALOG_BOUND_NAMES_LEVEL
+from angarium.machine.catalog import DECOY_KEY_LEVEL as KEPT_DECOY_KEY_LEVEL
 from angarium.machine.catalog.regions import REGIONS_LEVEL as PLACED_BY_REGIONS_LEVEL
 from angarium.machine.catalog.regions import WITNESS_LEVEL as PLACED_WITNESS_LEVEL
 from angarium.wire.handshake import LEVEL_FEATURE, WIRE_VERSION_MAX, WIRE_VERSION_MIN
@@ -59,10 +60,13 @@ quotas on them; join tokens name the user that issued them, and go with it."""
 HELD_ROLES_LEVEL: Final = 8
 """From here on the catalog refuses to delete a role that users hold, or takes it from them."""
 
-
 BOUND_NAMES_LEVEL: Final = CATALOG_BOUND_NAMES_LEVEL
 """From here on a node's number is bound to the NAME in its certificate, and while it answers its
 addresses change only with its consent."""
+
+DECOY_KEY_LEVEL: Final = KEPT_DECOY_KEY_LEVEL
+"""From here on the catalog keeps a key, so that all nodes give the same salt for a name that has
+no account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

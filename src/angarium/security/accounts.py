@@ -42,6 +42,12 @@ class Accounts(Protocol):
         """Changes whenever an answer might."""
         ...
 
+    @property
+    def decoy_key(self) -> bytes:
+        """What salts are made of for names that have no account; empty if nothing is known that
+        other nodes know, too."""
+        ...
+
     def find_user(self, name: str) -> Account | None:
         """Return the account of that name."""
         ...

@@ -227,7 +227,9 @@ class Authenticator:
         verifiers = () if account is None else account.verifiers
         known = next((one for one in verifiers if one.mechanism is mechanism), None)
         if account is None or known is None:
-            return Verifier.decoy(name, mechanism, key=self._key)
+            # Of the cluster, so that neither another node nor a restart gives another salt.
+            key = self._accounts.decoy_key or self._key
+            return Verifier.decoy(name, mechanism, key=key)
         # Whoever is locked out is asked for the same as before: the lock shows to nobody.
         return known.unprovable() if account.is_locked else known
 

@@ -104,7 +104,8 @@ class Verifier:
     def decoy(cls, name: str, mechanism: Mechanism, *, key: bytes) -> Verifier:
         """Return one that nothing proves, for somebody who has no account.
 
-        The same name gets the same salt each time, as somebody with an account does.
+        The same name gets the same salt each time, as a name with an account does. `key` is the
+        cluster's, so that every node gives that salt, before and after a restart.
         """
         seed = hmac.digest(key, f"{mechanism}:{name}".encode(errors="surrogatepass"), "sha512")
         size = hashlib.new(mechanism.hash_name).digest_size

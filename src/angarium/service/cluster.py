@@ -9,6 +9,7 @@ from angarium.api import ClusterStatus, NodeInfo
 from angarium.errors import AngariumError, InvalidArgument, NotFound, PreconditionFailed
 from angarium.ids import CATALOG_GROUP
 from angarium.machine.catalog import LevelRaise, LevelRaised, NodeDrain, NodeRemove
+from angarium.node.catalog import new_decoy_key
 from angarium.node.joining import cluster_name
 from angarium.node.steering import led_by
 from angarium.service.copy_check import CopyCheck
@@ -141,7 +142,8 @@ class Cluster:
         if level is None:
             await self._node.catalog.catch_up()
             level = self._node.catalog.level_possible
-        raised = await self._node.catalog.submit(LevelRaise(level=level))
+        wish = LevelRaise(level=level, decoy_key=new_decoy_key(level))
+        raised = await self._node.catalog.submit(wish)
         assert isinstance(raised, LevelRaised)
         return raised.level
 

@@ -58,7 +58,7 @@ from angarium.machine.catalog.commands import (
 )
 from angarium.machine.catalog.creations import Made, Maker
 from angarium.machine.catalog.join_tokens import JoinTokenRow
-from angarium.machine.catalog.machine import CatalogMachine
+from angarium.machine.catalog.machine import DECOY_KEY_LEVEL, CatalogMachine
 from angarium.machine.catalog.nodes import BOUND_NAMES_LEVEL
 from angarium.machine.catalog.predecessors import Predecessor
 from angarium.machine.catalog.recoveries import RECOVERY_LEVEL, Recovery
@@ -86,6 +86,7 @@ __all__ = [
     "BALANCE_LEVEL",
     "BOUND_NAMES_LEVEL",
     "BYTES_PER_S_MIN",
+    "DECOY_KEY_LEVEL",
     "RECOVERY_LEVEL",
     "Balance",
     "BalanceBegin",

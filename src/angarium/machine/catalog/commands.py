@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
@@ -74,6 +74,9 @@ class CatalogKind(IntEnum):
     CLUSTER_RECOVER = 131
 
 
+DecoyKey: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
+
+
 class _Command(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     time: Micros = Micros(0)
     """The leader's clock in µs."""
@@ -87,6 +90,11 @@ class Form(_Command, frozen=True, kw_only=True, array_like=True):
     """The feature level it begins with: the highest that its first node knows."""
     is_automatic: bool = False
     """Whether what nodes hold is evened out by itself, until somebody chooses otherwise."""
+    decoy_key: DecoyKey = b""
+    """Drawn by who forms it, for `CatalogMachine.decoy_key`; used from `DECOY_KEY_LEVEL` on."""
+
+    def __repr__(self) -> str:
+        return f"Form({self.cluster!r}, level={self.level}, is_automatic={self.is_automatic}, …)"
 
 
 class NodeRegister(_Command, frozen=True, kw_only=True, array_like=True):
@@ -200,6 +208,11 @@ class LevelRaise(_Command, frozen=True, kw_only=True, array_like=True):
     """Let leaders write what this feature level allows; every node must understand it."""
 
     level: int
+    decoy_key: DecoyKey = b""
+    """As in `Form`, for a cluster that has none."""
+
+    def __repr__(self) -> str:
+        return f"LevelRaise({self.level}, …)"
 
 
 class JoinTokenPut(_Command, frozen=True, kw_only=True, array_like=True):

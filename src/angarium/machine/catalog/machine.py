@@ -54,6 +54,9 @@ PRODUCER_BLOCK_MAX: Final = 1_000_000
 NAMED_PRODUCERS_MAX: Final = 100_000
 """Named producers of a cluster. At the limit a new name is refused."""
 
+DECOY_KEY_LEVEL: Final = 8
+"""The feature level from which on the catalog keeps the key of decoys."""
+
 _ABOUT_NODES: Final = (
     commands.NodeRegister,
     commands.NodeJoin,
@@ -80,6 +83,9 @@ class CatalogMachine:
         """By id; what `named` says, the other way round."""
         self.next_producer = 1
         self.next_named = int(NAMED_FROM)
+        self.decoy_key = b""
+        """What salts are made of for names that have no account, on every node alike and for ever.
+        A secret: with it decoys could be told from accounts. Empty below `DECOY_KEY_LEVEL`."""
         self.clock = Micros(0)
         self.applied_index = Index(0)
         self.running_hash = 0
@@ -184,7 +190,7 @@ class CatalogMachine:
             case commands.NodeRemove():
                 outcome = nodes.remove(command, topics.loads)
             case commands.LevelRaise():
-                outcome = nodes.raise_level(command)
+                outcome = self._raise_level(command)
             case commands.PartitionRecover():
                 outcome = self.recoveries.recover(command, nodes, topics)
             case _:
@@ -266,7 +272,19 @@ class CatalogMachine:
         self.cluster = command.cluster
         self.nodes.level = command.level
         self.balance = Balance(is_automatic=command.is_automatic)
+        self._keep_decoy_key(command.decoy_key)
         return Formed(self.cluster)
+
+    def _raise_level(self, command: commands.LevelRaise) -> CatalogOutcome:
+        outcome = self.nodes.raise_level(command)
+        if not isinstance(outcome, Refused):
+            self._keep_decoy_key(command.decoy_key)
+        return outcome
+
+    def _keep_decoy_key(self, key: bytes) -> None:
+        """Take the first key that comes: with another one every decoy's salt would change."""
+        if self.nodes.level >= DECOY_KEY_LEVEL and not self.decoy_key:
+            self.decoy_key = key
 
     def _issue(self, command: commands.ProducerBlock) -> CatalogOutcome:
         if not 0 < command.count <= PRODUCER_BLOCK_MAX:

@@ -74,6 +74,7 @@ _quotas: Final = msgspec.msgpack.Decoder(list[QuotaRow])
 _recoveries: Final = msgspec.msgpack.Decoder(list[Recovery])
 _predecessors: Final = msgspec.msgpack.Decoder(list[Predecessor])
 _removed: Final = msgspec.msgpack.Decoder(list[RemovedNode])
+_decoy_keys: Final = msgspec.msgpack.Decoder(tuple[bytes])
 _named: Final = msgspec.msgpack.Decoder(list[tuple[str, NamedProducer]])
 
 
@@ -116,6 +117,7 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         (Part.RECOVERIES, list(machine.recoveries.by_group.values())),
         (Part.PREDECESSORS, list(machine.predecessors.rows)),
         (Part.REMOVED, list(nodes.removed.by_incarnation.values())),
+        (Part.DECOY_KEY, [machine.decoy_key] if machine.decoy_key else []),
     )
 
     def written() -> Iterator[bytes]:
@@ -150,9 +152,8 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
             machine.names_of_producers.update((one.id, name) for name, one in named)
         elif part in _ACCESS_PARTS:
             _read_access(machine.access, part, payload)
-        elif part is Part.JOIN_TOKENS:
-            issued = decoded(_join_tokens, payload)
-            machine.join_tokens.by_digest.update((row.digest, row) for row in issued)
+        elif part in (Part.JOIN_TOKENS, Part.DECOY_KEY):
+            _read_secrets(machine, part, payload)
         elif part in (Part.RECOVERIES, Part.PREDECESSORS, Part.REMOVED):
             _read_losses(machine, part, payload)
         elif part is not Part.END:
@@ -160,6 +161,14 @@ def read_catalog(machine: CatalogMachine, data: Buffer) -> None:
     topics.by_name.update((topic.name, topic.id) for topic in topics.by_id.values())
     topics.loads = Loads(topics.partitions.values())
     topics.creations = Creations(topics.by_id.values())
+
+
+def _read_secrets(machine: CatalogMachine, part: Part, payload: Buffer) -> None:
+    if part is Part.JOIN_TOKENS:
+        issued = decoded(_join_tokens, payload)
+        machine.join_tokens.by_digest.update((row.digest, row) for row in issued)
+    else:
+        (machine.decoy_key,) = decoded(_decoy_keys, payload)
 
 
 def _read_losses(machine: CatalogMachine, part: Part, payload: Buffer) -> None:

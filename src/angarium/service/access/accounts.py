@@ -33,6 +33,14 @@ class CatalogAccounts:
         except NotLeader:
             return -1  # no catalog yet: nobody has an account
 
+    @property
+    def decoy_key(self) -> bytes:
+        """Return the cluster's key for salts of names without an account."""
+        try:
+            return self._catalog.decoy_key
+        except NotLeader:
+            return b""
+
     def find_user(self, name: str) -> Account | None:
         """Return the account of that name."""
         row = self._catalog.user(name)

@@ -43,6 +43,7 @@ from angarium.machine.catalog import (
 from angarium.node.release import ACCESS_LEVEL, HELD_ROLES_LEVEL
 from angarium.security import PasswordHash
 from angarium.security.permissions import grant_of
+from angarium.security.prepared import prepared
 from angarium.security.roles import ABOUT, BUILT_IN
 from angarium.security.scram import Mechanism, Verifier
 from angarium.security.tokens import new_token, token_digest
@@ -98,6 +99,7 @@ class UserCalls:
         self.check_level()
         if name in RESERVED:
             raise InvalidArgument(f"{name!r} is what the cluster itself calls somebody")
+        _check_new_name(name)
         self._check_roles(roles)
         hashed = None if password is None else await self._hashed(password)
         roles = tuple(dict.fromkeys(roles))
@@ -346,6 +348,21 @@ def granted_of(grant: Grant) -> Granted:
         is_prefix=grant.match is Match.PREFIX,
         is_deny=grant.effect is Effect.DENY,
     )
+
+
+def _check_new_name(name: str) -> None:
+    """Raise `InvalidArgument` for a name that SCRAM would compare as another one.
+
+    A login prepares the name first (SASLprep), so the user of such a name could not log in with
+    its password on the wire, and two names that look alike could stand for two users. Those that
+    were made before stay as they are.
+    """
+    try:
+        plain = prepared(name)
+    except ValueError as error:
+        raise InvalidArgument(f"the name {name!a} {error}") from None
+    if plain != name:
+        raise InvalidArgument(f"logins compare the name {name!a} as {plain!a}: make that user")
 
 
 def _user_put(

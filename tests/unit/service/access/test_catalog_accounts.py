@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from angarium.ids import Micros
+from angarium.ids import Index, Micros, Term
+from angarium.machine.catalog import DECOY_KEY_LEVEL, CatalogMachine, Form, encode
 from angarium.machine.catalog.access_values import UserRow
+from angarium.security.authenticating import Authenticator
+from angarium.security.scram import Mechanism
 from angarium.service.access import accounts as catalog_accounts
 from angarium.service.access.accounts import CatalogAccounts
 
@@ -66,3 +70,31 @@ def test_no_more_accounts_are_remembered_than_there_is_room_for(
             assert found is not None
             assert found.name == f"user-{at}"
     assert len(accounts._accounts) == 3
+
+
+def test_every_node_gives_the_same_salt_for_a_name_without_an_account() -> None:
+    """And so does a node that was started again: else two answers tell decoys from accounts."""
+
+    def salts(key: bytes) -> list[bytes]:
+        machine = CatalogMachine()
+        formed = Form(cluster="c", level=DECOY_KEY_LEVEL, decoy_key=key)
+        machine.apply(Index(1), Term(1), encode(formed))
+        found = []
+        for _ in range(2):  # two nodes, or one that was started twice
+            node = CatalogMachine()
+            node.restore(machine.snapshot())
+            view = SimpleNamespace(user=lambda _: None, decoy_key=node.decoy_key, access_version=0)
+            accounts = CatalogAccounts(cast("CatalogView", view))
+            authenticator = Authenticator(accounts, anonymous=None)
+            found += [authenticator.verifier(name, one).salt for name in NAMES for one in Mechanism]
+        return found
+
+    ours = salts(b"k" * 32)
+    assert ours[:4] == ours[4:]
+    assert len(set(ours)) == 4
+    assert not set(ours) & set(salts(b"o" * 32))
+    # Without a key, below its level, every process has its own.
+    assert len(set(salts(b""))) == 8
+
+
+NAMES = ("ghost", "Ghost")

@@ -719,6 +719,35 @@ def test_nobody_is_called_like_who_is_no_user() -> None:
             asyncio.run(admin.create_user(name))
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ali\u00adce", "as 'alice'"),  # a soft hyphen
+        ("\uff41lice", "as 'alice'"),  # a wide letter
+        ("\ufb01n", "as 'fin'"),  # a ligature
+        ("Ame\u0301lie", r"as 'Am\\xe9lie'"),  # two code points for one letter
+        ("a\u00a0b", "as 'a b'"),  # a blank that does not break
+        ("a\u200bb", "as 'ab'|no password or name"),  # a blank without a width
+        ("a\u202eb", "no password or name"),  # what turns the direction of writing
+        ("a\ue000b", "no password or name"),  # for private use
+        ("a\u0627", "written from the left and from the right"),
+    ],
+)
+def test_a_new_user_has_a_name_that_logins_compare_as_it_is(name: str, said: str) -> None:
+    admin, _, access = alice(roles=("admin",))
+    catalog = access.service.node.catalog
+    with pytest.raises(InvalidArgument, match=said):
+        asyncio.run(admin.create_user(name))
+    # One that was made before stays, and can be changed.
+    asyncio.run(catalog.submit(UserPut(name=name, is_new=True, scrypt="", verifiers=())))
+    changed = asyncio.run(admin.alter_user(name, roles=["monitor"]))
+    assert (changed.name, changed.roles) == (name, ("monitor",))
+    for plain in ("Am\u00e9lie", "a b", "\u0627\u0628"):
+        asyncio.run(admin.create_user(plain))
+        assert asyncio.run(admin.describe_user(plain)).name == plain
+        asyncio.run(admin.delete_user(plain))
+
+
 def test_nobody_is_told_that_they_are_not_there_themselves() -> None:
     broker, _, _ = alice()
     with pytest.raises(PermissionDenied, match=r"'alice' may not user\.delete on user 'alice'"):
