@@ -28,7 +28,7 @@ SEED ?=
 PYSPARK ?= 4.0.*
 export PYTHON ?=
 
-.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark chaos-lake test-spark rotations soak matrix judges keycloak kubernetes conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark chaos-lake test-spark rotations soak matrix judges keycloak browser kubernetes conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -85,6 +85,9 @@ judges: venv  ## public test suites and clients of other languages at the gRPC d
 
 keycloak: venv  ## people who log in at a real Keycloak use a node through its doors; fetches it with Maven (180 MB, once)
 	@$(VENV_PYTHON) -m tests.keycloak
+
+browser: venv  ## pages of other origins in a real Chromium: what they can make it do at a node's doors; needs chromium and chromium-driver
+	@$(VENV_PYTHON) -m tests.browser
 
 kubernetes: venv  ## nodes find each other through a real API server of Kubernetes; builds it with Go (half an hour, once)
 	@$(VENV_PYTHON) -m tests.kubernetes
