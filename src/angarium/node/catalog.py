@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,6 @@ from angarium.errors import (
 from angarium.ids import CATALOG_GROUP, Index, NodeId, Term
 from angarium.machine.catalog import (
     BALANCE_LEVEL,
-    DECOY_KEY_LEVEL,
     CatalogMachine,
     ClusterRecover,
     Form,
@@ -46,6 +44,7 @@ from angarium.node.catalog_view import CatalogView
 from angarium.node.deadlines import in_time
 from angarium.node.joining import cluster_name, join_token_now
 from angarium.node.naming import partition_name
+from angarium.node.release import new_decoy_key
 from angarium.retrying import Backoff, Tries
 from angarium.security.tokens import token_digest
 from angarium.wire.error_codec import Failure, error_of
@@ -77,9 +76,6 @@ _KINDS: Final[dict[str, type[CatalogOutcome]]] = {
         TopicMade,
     )
 }
-
-DECOY_KEY_BYTES: Final = 32
-"""Of the key from which salts are made for names without an account."""
 
 TELL_S_MAX: Final = 1.0
 """How long a peer may take to pass on who this node is."""
@@ -399,11 +395,6 @@ class NodeCatalog(CatalogView):
 def _differs(known: Member, mine: NodeRegister) -> bool:
     """Tell whether the catalog has something else of this node than it says of itself."""
     return _as_registered(known) != _as_registered(mine) or mine.name not in ("", known.name)
-
-
-def new_decoy_key(level: int) -> bytes:
-    """Return a key for a catalog that works at `level`; none below the level that has one."""
-    return secrets.token_bytes(DECOY_KEY_BYTES) if level >= DECOY_KEY_LEVEL else b""
 
 
 def _as_registered(one: Member | NodeRegister) -> tuple[object, ...]:

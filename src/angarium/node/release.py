@@ -6,6 +6,7 @@ docs/reference/versions.md says what each of them covers and how to raise it.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -67,6 +68,13 @@ addresses change only with its consent."""
 DECOY_KEY_LEVEL: Final = KEPT_DECOY_KEY_LEVEL
 """From here on the catalog keeps a key, so that all nodes give the same salt for a name that has
 no account."""
+
+DECOY_KEY_BYTES: Final = 32
+
+
+def new_decoy_key(level: int) -> bytes:
+    """Return a key for a catalog that works at `level`; none below the level that keeps one."""
+    return secrets.token_bytes(DECOY_KEY_BYTES) if level >= DECOY_KEY_LEVEL else b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

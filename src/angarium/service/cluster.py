@@ -9,8 +9,8 @@ from angarium.api import ClusterStatus, NodeInfo
 from angarium.errors import AngariumError, InvalidArgument, NotFound, PreconditionFailed
 from angarium.ids import CATALOG_GROUP
 from angarium.machine.catalog import LevelRaise, LevelRaised, NodeDrain, NodeRemove
-from angarium.node.catalog import new_decoy_key
 from angarium.node.joining import cluster_name
+from angarium.node.release import new_decoy_key
 from angarium.node.steering import led_by
 from angarium.service.copy_check import CopyCheck
 from angarium.service.joining import joined
