@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.planting import Replaced, bug
 from tests.simulation.variants import Variant
 
+from angarium.delivery.retry_times import RetryTimes
 from angarium.ids import Micros
+from angarium.lending.host import GroupHost
 from angarium.node.clocks import Clocks
 from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.faults import FaultProfile
@@ -17,6 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from angarium.node.clocks import Standing
+
+ahead_while_consuming: Final = Variant(
+    "ahead while consuming",
+    Settings(
+        nodes=3,
+        producers=2,
+        members=3,
+        faults_min=12,
+        faults=FaultProfile(
+            weights={"clocks_ahead": 12, "crash": 3, "transfer": 4, "isolate_leader": 2},
+            gaps_ms=(400, 600),
+        ),
+    ),
+)
+"""All clocks go an hour ahead and are set right again, while groups consume and leaders change."""
 
 mistimed: Final = Variant(
     "mistimed",
@@ -70,3 +87,24 @@ def any_clock_is_believed() -> Iterator[Replaced]:
         return original(self, 1, steady)
 
     yield Replaced(Clocks, "_look_around", look_around)
+
+
+@bug(seeds_max=4, run=ahead_while_consuming)
+def retries_wait_for_the_clock() -> Iterator[Replaced]:
+    """A record that failed waits for the time that was computed by a clock, however wrong."""
+
+    def at(self: RetryTimes, offset: int, now: Micros) -> int:
+        del now
+        return self.group.attempts[offset].not_before
+
+    yield Replaced(RetryTimes, "at", at)
+
+
+@bug(seeds_max=4, run=ahead_while_consuming)
+def leases_outlive_a_wrong_clock() -> Iterator[Replaced]:
+    """A lease that was given while the clock was ahead ends when the right clock comes to there."""
+
+    def look_at_time(_: GroupHost) -> None:
+        """Do not notice that the time has leapt."""
+
+    yield Replaced(GroupHost, "look_at_time", look_at_time)

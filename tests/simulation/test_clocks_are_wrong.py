@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.simulation.bugs_in_timekeeping import mistimed
+from tests.simulation.bugs_in_timekeeping import ahead_while_consuming, mistimed
 
 from angarium.testing.sim.clock import SECOND
 from angarium.testing.sim.script import GROUP, leader, let_pass, until
 from angarium.testing.sim.settings import (
+    AHEAD_FROM,
     MISTIMED_BESIDE_ALL_FROM,
     MISTIMED_FROM,
     RETENTION,
@@ -47,6 +48,15 @@ def test_transactions_and_groups_keep_their_promises_beside_wrong_clocks(
     assert bool(world.history.groups.settles) == ("members" in busy_with)
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_groups_go_on_when_clocks_that_were_ahead_are_set_right(seed: int) -> None:
+    world = World(seed, ahead_while_consuming.settings)
+    report = world.run()
+    assert report.violations == []
+    assert report.faults["clocks_ahead"] > 0
+    assert {one.verb for one in world.history.groups.settles} >= {"ack", "nack"}
+
+
 @pytest.mark.parametrize("error", [DAY, -DAY])
 def test_a_leader_whose_clock_jumps_gives_its_place_away_and_gets_it_not_back(error: int) -> None:
     settings = mistimed.settings
@@ -75,3 +85,7 @@ def test_earlier_seeds_know_nothing_of_wrong_clocks_and_later_ones_do() -> None:
     latest = [drawn_settings(MISTIMED_BESIDE_ALL_FROM + number) for number in range(200)]
     assert any(one.retention and one.members for one in latest)
     assert any(one.retention and one.transactors for one in latest)
+    ahead = [drawn_settings(AHEAD_FROM + number) for number in range(200)]
+    assert any("clocks_ahead" in one.faults.weights for one in ahead)
+    assert not any("clocks_ahead" in one.faults.weights and one.retention for one in ahead)
+    assert not any("clocks_ahead" in one.faults.weights for one in latest)

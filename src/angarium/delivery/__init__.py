@@ -15,6 +15,7 @@ from angarium.delivery.effects import (
     Held,
     Proposal,
     Taken,
+    Waiting,
 )
 from angarium.delivery.group import GRACE_MICROS, GroupDelivery
 from angarium.delivery.source import RecordSource, Stretch
@@ -32,5 +33,6 @@ __all__ = [
     "RecordSource",
     "Stretch",
     "Taken",
+    "Waiting",
     "assignment",
 ]

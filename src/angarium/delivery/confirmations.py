@@ -91,7 +91,7 @@ def _failed(
     else:
         # With the last attempt the promise of a dead letter is under way as well, and decides.
         if not purpose.is_last:
-            ledger.order.failed(purpose.offset)
+            ledger.order.failed(purpose.offset, now)
         ledger.answer(purpose.ticket)
 
 

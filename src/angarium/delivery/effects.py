@@ -80,6 +80,14 @@ class Answer(NamedTuple):
     message: str = ""
 
 
+class Waiting(NamedTuple):
+    """What keeps a group from lending, though there are records and members."""
+
+    what: str
+    until: Micros
+    """0: that does not depend on the time."""
+
+
 class Effects(msgspec.Struct):
     """What is to be done after a step."""
 

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Final
 from angarium.delivery import settlements
 from angarium.delivery.blocks import blocks, runs
 from angarium.delivery.confirmations import confirm
+from angarium.delivery.effects import Waiting
 from angarium.delivery.ledger import Ledger
 from angarium.delivery.proposals import Burying, Jumping
+from angarium.delivery.retry_times import RetryTimes
 from angarium.ids import Micros, Offset, Sequence
 from angarium.kinds import Behind
 from angarium.machine import changes
@@ -56,13 +58,18 @@ class GroupDelivery:
         now: Micros,
         expected: Iterable[str] = (),
         preferred: str = "",
+        retry_times: RetryTimes | None = None,
     ) -> None:
         """Begin where `group` stands; it is read whenever needed, and never written.
 
         `expected` are the members an earlier leader may have lent to: for a while nothing is lent
         but what they claim. `preferred` is who should have the partition, in a stream group.
+        `retry_times` is what the same leader knows from before; None: it begins to lead.
         """
-        self._ledger = Ledger(group, source, seed=seed, now=now, preferred=preferred)
+        retry_times = retry_times or RetryTimes(group)
+        self._ledger = Ledger(
+            group, source, retry_times=retry_times, seed=seed, now=now, preferred=preferred
+        )
         self._expected = set(expected)
         # Who holds what is known to the members and to the leader's memory only, not to the log. A
         # new leader that lent at once would lend what the members of its predecessor still work
@@ -104,6 +111,22 @@ class GroupDelivery:
     def is_behind(self) -> bool:
         """Whether records that the group has not seen were trimmed away."""
         return self.group.is_behind(self._ledger.source.start_offset)
+
+    def waiting(self, now: Micros) -> Waiting | None:
+        """Return what the group waits for, and until when; None: for no time to come."""
+        if self._is_in_grace(now):
+            names = ", ".join(sorted(self._expected))
+            return Waiting(f"members of the former leader: {names}", Micros(self._grace_until))
+        if self.is_stopped:
+            first = min(self.group.attempts, default=self.group.floor)
+            return Waiting(f"record {first}, whose attempts are used up", Micros(0))
+        retry = self._ledger.retry_times.soonest(now)
+        lends_at = self._ledger.order.wake_at() or 0
+        if lends_at > now and (retry is None or lends_at < retry[0]):
+            return Waiting("a delayed record", Micros(lends_at))
+        if retry is None:
+            return None
+        return Waiting(f"another attempt at record {retry[1]}", Micros(retry[0]))
 
     @property
     def wants_records(self) -> bool:

@@ -23,6 +23,7 @@ from angarium.delivery.queue_order import QueueOrder
 if TYPE_CHECKING:
     from angarium.delivery.loans import Borrower, Loans
     from angarium.delivery.order import Hand
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.machine.cursors import Group
@@ -59,8 +60,16 @@ class _Chain:
 class KeyOrder(QueueOrder):
     """Hands records to the member of their key, one of each key at a time."""
 
-    def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
-        super().__init__(group, source, loans, now=now)
+    def __init__(
+        self,
+        group: Group,
+        source: RecordSource,
+        loans: Loans,
+        *,
+        retry_times: RetryTimes,
+        now: Micros,
+    ) -> None:
+        super().__init__(group, source, loans, retry_times=retry_times, now=now)
         self._chains: dict[int, _Chain] = {}
         self._key_of: dict[int, int] = {}
         """The key of each record in a chain."""
@@ -313,9 +322,9 @@ class KeyOrder(QueueOrder):
         for offset in offsets(block, bits):
             self._go_on(offset)
 
-    def failed(self, offset: int) -> None:
+    def failed(self, offset: int, now: Micros) -> None:
         """Let the record, and with it its key, wait for the next attempt."""
-        super().failed(offset)
+        super().failed(offset, now)
         key = self._key_of.get(offset)
         if key is not None:
             self._chains[key].current = _NOBODY

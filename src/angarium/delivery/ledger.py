@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from angarium.delivery.loans import Borrower, Loan
     from angarium.delivery.order import Order
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.machine.cursors import Group
 
@@ -47,10 +48,18 @@ class Ledger:
     """One group's state in memory."""
 
     def __init__(
-        self, group: Group, source: RecordSource, *, seed: int, now: Micros, preferred: str = ""
+        self,
+        group: Group,
+        source: RecordSource,
+        *,
+        retry_times: RetryTimes,
+        seed: int,
+        now: Micros,
+        preferred: str = "",
     ) -> None:
         self.group = group
         self.source = source
+        self.retry_times = retry_times
         self.proposals = Proposals()
         self.is_stream = group.kind.is_ordered
         self.answers: list[Answer] = []
@@ -72,7 +81,10 @@ class Ledger:
         self.loans = Loans()
         self.vanishing = Marks()
         """Records that need no delivery, and whose acknowledgement is under way."""
-        self.order = ORDERS[group.kind](group, self.source, self.loans, now=now)
+        self.retry_times.look(now)
+        self.order = ORDERS[group.kind](
+            group, self.source, self.loans, retry_times=self.retry_times, now=now
+        )
         if self.stream is not None:
             self.stream.preferred = preferred
         self._out: dict[tuple[str, int, int], dict[int, int]] = {}
@@ -233,6 +245,7 @@ class Ledger:
             attempts,
             Micros(now + delay),
             reason,
+            delay,
         )
         # Committed before the next attempt is lent: the log knows of every attempt that was made,
         # so a record that kills its members, and leaders with them, still comes to an end.

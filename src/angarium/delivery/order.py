@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from angarium.delivery.loans import Borrower, Loans
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.machine.cursors import Group
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 class Order(Protocol):
     """Which record goes to whom next. One for each kind of group that is handed records."""
 
-    def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
+    def __init__(
+        self,
+        group: Group,
+        source: RecordSource,
+        loans: Loans,
+        *,
+        retry_times: RetryTimes,
+        now: Micros,
+    ) -> None:
         """Begin with what the group's state says, and nothing else."""
 
     spent: list[int]
@@ -56,8 +65,8 @@ class Order(Protocol):
     def failing(self, offset: int) -> None:
         """Note that an attempt failed, which is being committed."""
 
-    def failed(self, offset: int) -> None:
-        """Note that it is committed; the group's state says when to try again."""
+    def failed(self, offset: int, now: Micros) -> None:
+        """Note that it is committed; `RetryTimes` says when to try again."""
 
     def promised(self, offset: int) -> None:
         """Note that the record's dead letter is promised."""

@@ -15,6 +15,7 @@ from angarium.delivery.sweep import Sweep
 if TYPE_CHECKING:
     from angarium.delivery.loans import Borrower, Loans
     from angarium.delivery.order import Hand
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.machine.cursors import Group
@@ -26,11 +27,20 @@ SHARE_MIN: Final = 16
 class QueueOrder:
     """Hands records to any member that has credit."""
 
-    def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
+    def __init__(
+        self,
+        group: Group,
+        source: RecordSource,
+        loans: Loans,
+        *,
+        retry_times: RetryTimes,
+        now: Micros,
+    ) -> None:
         self.spent: list[int] = []
         self._group = group
         self._source = source
         self._loans = loans
+        self._retry_times = retry_times
         self._sweep = Sweep(group, source, due=now)
         self._ready = Pool()
         """Records below the sweep that may be lent at once."""
@@ -47,8 +57,8 @@ class QueueOrder:
         self._sweep.may_expire = bool(group.attempts)
         # All at once: a new leader may find a hundred thousand of them, and everybody waits.
         self._waits = {
-            offset: attempts.not_before
-            for offset, attempts in group.attempts.items()
+            offset: retry_times.at(offset, now)
+            for offset in group.attempts
             if offset not in promised
         }
         self._waiting = [(time, offset) for offset, time in self._waits.items()]
@@ -218,11 +228,10 @@ class QueueOrder:
     def failing(self, offset: int) -> None:
         """Nothing changes: it is busy."""
 
-    def failed(self, offset: int) -> None:
+    def failed(self, offset: int, now: Micros) -> None:
         """Let the record wait for its next attempt."""
-        known = self._group.attempts.get(offset)
-        if known is not None:
-            self._wait(offset, known.not_before)
+        if offset in self._group.attempts:
+            self._wait(offset, self._retry_times.at(offset, now))
 
     def promised(self, offset: int) -> None:
         """Nothing changes: it stays busy until its letter is stored."""

@@ -20,6 +20,7 @@ from angarium.kinds import Poison
 if TYPE_CHECKING:
     from angarium.delivery.loans import Borrower, Loans
     from angarium.delivery.order import Hand
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.machine.cursors import Group
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
 class StreamOrder:
     """Hands records to one owner, upward."""
 
-    def __init__(self, group: Group, source: RecordSource, loans: Loans, *, now: Micros) -> None:
+    def __init__(
+        self,
+        group: Group,
+        source: RecordSource,
+        loans: Loans,
+        *,
+        retry_times: RetryTimes,
+        now: Micros,
+    ) -> None:
         del now  # in a stream a delayed record waits for nothing but its turn
         self.spent: list[int] = []
         self.preferred = ""
@@ -39,6 +48,7 @@ class StreamOrder:
         self._group = group
         self._source = source
         self._loans = loans
+        self._retry_times = retry_times
         self._sweep = Sweep(group, source, due=EVERYTHING_IS_DUE)
         self._failing: set[int] = set()
         self._retry_at: int | None = None
@@ -108,8 +118,9 @@ class StreamOrder:
             else:
                 self.is_stopped = True
             return False
-        if known.not_before > now:
-            self._retry_at = known.not_before
+        retry_at = self._retry_times.at(offset, now)
+        if retry_at > now:
+            self._retry_at = retry_at
             return False
         return True
 
@@ -216,8 +227,9 @@ class StreamOrder:
         self._failing.add(offset)
         self._rewind(offset)
 
-    def failed(self, offset: int) -> None:
+    def failed(self, offset: int, now: Micros) -> None:
         """Try it again when its time comes."""
+        self._retry_times.at(offset, now)
         self._failing.discard(offset)
 
     def promised(self, offset: int) -> None:

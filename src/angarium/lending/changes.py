@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.lending.lending_limits import CHANGES_MAX, CHANGES_WAITING_MAX
+from angarium.machine.changes import RETRY_DELAY_LEVEL, Retry
 from angarium.machine.commands import Cursors
 from angarium.machine.outcomes import Refused
 
@@ -69,7 +72,7 @@ class ChangeQueue:
             return
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(len(waiting), CHANGES_MAX))]
-        command = Cursors(changes=tuple(change for change, _ in taken))
+        command = Cursors(changes=tuple(self._written(change) for change, _ in taken))
         fates = self._under_way = [fate for _, fate in taken]
 
         def reply(answer: Published | AngariumError) -> None:
@@ -78,6 +81,12 @@ class ChangeQueue:
         self._replica.partition.submit(command, now=self._around.now(), reply=reply)
         self._replica.poke()
         self._around.carry_on()
+
+    def _written(self, change: Change) -> Change:
+        """Return the change as every replica of the cluster understands it."""
+        if isinstance(change, Retry) and self._around.level < RETRY_DELAY_LEVEL:
+            return replace(change, delay=None)
+        return change
 
     def _applied(self, fates: list[Fate], answer: Published | AngariumError) -> None:
         # Called from the midst of applying: what follows waits until that is done. While the node

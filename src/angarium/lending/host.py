@@ -6,6 +6,7 @@ may serve it until it may no more.
 
 from __future__ import annotations
 
+import logging
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from angarium.errors import AngariumError, NotFound, NotLeader
 from angarium.ids import Micros, node_of
 from angarium.lending.led_partition import LedPartition
+from angarium.lending.lending_limits import LEAP_MICROS
 from angarium.lending.seat import LedSeat
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from angarium.lending.led_group import LedGroup
     from angarium.lending.ports import Membership, Sink, Surroundings, Wanted
     from angarium.replica.partition_replica import PartitionReplica
+
+_log = logging.getLogger(__name__)
 
 
 class GroupHost:
@@ -35,6 +39,8 @@ class GroupHost:
         self._count = count()
         self._looked: dict[RaftGroupId, Term] = {}
         """In which term of this node's it was looked for dead letters to take over."""
+        self._ahead = around.now() - around.steady()
+        """How far the time is ahead of the steady clock, as of the last look."""
 
     # --- what happens in the node ---------------------------------------------------------------
 
@@ -62,11 +68,12 @@ class GroupHost:
         Dead letters are looked for again: their group may have been given up (`drop`), and may have
         no members that would come back for them.
         """
+        self.look_at_time()
         for led in list(self.led.values()):
             if self.around.replicas.get(led.raft_group) is not led.replica:
                 self._close(led)
             else:
-                led.records.forget()
+                led.tidy()
                 led.owe_letters()
 
     def close(self) -> None:
@@ -74,10 +81,29 @@ class GroupHost:
         for led in list(self.led.values()):
             self._close(led)
 
+    def look_at_time(self) -> None:
+        """Lead all groups anew if the time has leapt.
+
+        Otherwise a lease that was given while the clock was an hour ahead would end an hour late,
+        and its records would be held back for as long. Planted as leases-outlive-a-wrong-clock.
+        """
+        ahead = self.around.now() - self.around.steady()
+        leap, self._ahead = ahead - self._ahead, ahead
+        if abs(leap) <= LEAP_MICROS:
+            return
+        groups = sum(len(led.groups) for led in self.led.values())
+        _log.info("the time has leapt by %.1f s: %d groups are led anew", leap / 1e6, groups)
+        self._wakes.clear()
+        self._due.clear()
+        self._rings_at = None
+        for led in list(self.led.values()):
+            led.time_leapt(leap)
+
     # --- members --------------------------------------------------------------------------------
 
     def attach(self, membership: Membership, wanted: Wanted, sink: Sink) -> LedSeat:
         """Let a member take part in a partition. What comes of it, the sink hears."""
+        self.look_at_time()
         seat = LedSeat(membership, sink, credit=wanted.credit)
         try:
             led = self.partition(wanted.topic, wanted.partition)
@@ -157,6 +183,7 @@ class GroupHost:
 
     def ring(self) -> None:
         """Have those groups step whose time has come."""
+        self.look_at_time()
         self._rings_at = None
         now = self.around.now()
         wakes, due = self._wakes, self._due

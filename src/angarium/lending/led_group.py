@@ -20,7 +20,7 @@ from angarium.ids import Micros
 from angarium.lending.configs import config_of
 from angarium.lending.flat import without
 from angarium.lending.gates import Gate, GatedRecords
-from angarium.lending.lending_limits import LENT_BYTES_MAX, SESSION_S
+from angarium.lending.lending_limits import LEAP_MICROS, LENT_BYTES_MAX, SESSION_S
 from angarium.lending.letters import burial
 from angarium.machine.changes import Member, Members
 from angarium.machine.outcomes import Refused
@@ -64,7 +64,9 @@ class LedGroup:
         logged = [member.name for member in group.members]
         self._gate = Gate(led, group)
         source = GatedRecords(led.records, self._gate)
-        self.delivery = led.around.delivery(led, group, source, now=now, expected=logged)
+        self.delivery = led.around.delivery(
+            led, group, source, retry_times=led.retry_times(group), now=now, expected=logged
+        )
         self._missing = dict.fromkeys(logged, now + GRACE_MICROS)
         """Logged members that have not come back, or lost their node: until when they count."""
         self._tickets: dict[int, tuple[int, Callable[[Settled], None]]] = {}
@@ -76,6 +78,8 @@ class LedGroup:
         """Not before: a list that was refused is not proposed again at once."""
         self._under_way = 0
         """Changes that were proposed and whose fate is not known."""
+        self.on_settled: Callable[[], None] | None = None
+        """Called once the group is given up and the fate of all its changes is known."""
         self._is_waiting = False
         """Whether something is left to do very soon."""
         self._record_bytes = 0
@@ -88,7 +92,10 @@ class LedGroup:
         now = self._around.now()
         member = seat.membership.member
         known = self.seats.get(member)
-        if known is not None and known.membership.session > seat.membership.session:
+        # A session that began later than now was numbered while its node's clock was ahead. It is
+        # no later than this one, and must not keep the member away for as long.
+        is_later = known is not None and known.membership.session > seat.membership.session
+        if known is not None and is_later and known.membership.session <= now + LEAP_MICROS:
             # Retriable: clocks of nodes differ, and the other one may be about to go.
             seat.drop(NotLeader(f"{member} is attached through another connection at the moment"))
             return
@@ -311,6 +318,11 @@ class LedGroup:
         return self.delivery.wants_records
 
     @property
+    def is_settling(self) -> bool:
+        """Whether the fate of some of its changes is not known."""
+        return self._under_way > 0
+
+    @property
     def is_idle(self) -> bool:
         """Whether nobody needs it and nothing is under way: it can be made anew at any time."""
         return not (
@@ -385,6 +397,8 @@ class LedGroup:
         def fate(outcome: Outcome | AngariumError) -> None:
             self._under_way -= 1
             if self.is_over:
+                if self.on_settled is not None and not self._under_way:
+                    self.on_settled()
                 return
             if isinstance(outcome, AngariumError):
                 outcome = Refused(outcome.code, str(outcome))

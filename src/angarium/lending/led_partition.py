@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from angarium.delivery.retry_times import RetryTimes
 from angarium.errors import (
     AlreadyExists,
     AngariumError,
@@ -66,6 +68,11 @@ class LedPartition:
         self._is_called = False
         self._hungry: dict[LedGroup, None] = {}
         """Those to which new records are news, in an order that a seed repeats."""
+        self._ending: dict[str, list[tuple[LedSeat, Wanted]]] = {}
+        """Groups that were given up while changes of theirs are under way, each with the members
+        that wait for these: the group begins anew from a state that has them applied."""
+        self._retry_times: dict[str, RetryTimes] = {}
+        """Kept while this node leads: a group without members is let go of, and made anew."""
         self._start = replica.partition.log.start_offset
         self.owe_letters()
 
@@ -96,6 +103,9 @@ class LedPartition:
         name = seat.membership.group
         if wanted.opening.kind.keeps_own_offsets:
             seat.drop(InvalidArgument("a checkpoint group keeps its own offsets; nothing is lent"))
+            return
+        if name in self._ending:
+            self._ending[name].append((seat, wanted))
             return
         group = self._known.get(name)
         if group is not None and name not in self._opening:
@@ -150,9 +160,16 @@ class LedPartition:
     def owe_letters(self) -> None:
         """Lead groups that have dead letters to store, if their records can be read."""
         for group in self._known.values():
-            if group.intents and group.name not in self.groups:
+            if group.intents and group.name not in self.groups and group.name not in self._ending:
                 with suppress(AngariumError):
                     self.stir(self._led(group))
+
+    def retry_times(self, group: Group) -> RetryTimes:
+        """Return when this leader lets a group's failed records be tried again."""
+        known = self._retry_times.get(group.name)
+        if known is None or known.group is not group:
+            known = self._retry_times[group.name] = RetryTimes(group)
+        return known
 
     def _led(self, group: Group) -> LedGroup:
         led = self.groups.get(group.name)
@@ -192,6 +209,23 @@ class LedPartition:
             for group in self.groups.values():
                 self.stir(group)
 
+    def tidy(self) -> None:
+        """Let go of what was read and not asked for again, and of groups that were deleted."""
+        self.records.forget()
+        known = self._known
+        for name in [one for one in self._retry_times if one not in known]:
+            del self._retry_times[name]
+
+    def time_leapt(self, by: int) -> None:
+        """Lead every group anew: the ends of leases and sessions were computed by another time.
+
+        Members attach again and claim what they hold, as after a change of leader.
+        """
+        for times in self._retry_times.values():
+            times.leapt(by)
+        for group in list(self.groups.values()):
+            self.drop(group, NotLeader(f"the time has leapt by {by / 1e6:.1f} s; attach again"))
+
     def close(self) -> None:
         """End: this node leads no more."""
         self.is_over = True
@@ -206,6 +240,10 @@ class LedPartition:
             for seat, _ in waiting:
                 seat.drop(error)
         self._opening.clear()
+        ending, self._ending = self._ending, {}
+        for waiting in ending.values():
+            for seat, _ in waiting:
+                seat.drop(error)
         self.changes.abandon(error)
         self.records.forget()
 
@@ -225,23 +263,28 @@ class LedPartition:
 
     def drop(self, group: LedGroup, error: AngariumError) -> None:
         """Give a group up."""
-        if not isinstance(error, NotFound):
-            _log.warning(
-                "group %s in %s %d begins anew: %s",
-                group.group.name,
-                self.topic,
-                self.number,
-                error,
-            )
+        name = group.group.name
+        if not isinstance(error, NotFound | NotLeader):
+            _log.warning("group %s in %s %d begins anew: %s", name, self.topic, self.number, error)
             error = _unreadable(error)
-        if self.groups.get(group.group.name) is group:
-            del self.groups[group.group.name]
+        if self.groups.get(name) is group:
+            del self.groups[name]
+            if group.is_settling and not isinstance(error, NotFound):
+                self._ending[name] = []
+                group.on_settled = partial(self._ended, name)
         self._hungry.pop(group, None)
         self._stirred.pop(group, None)
         group.close(error)
 
+    def _ended(self, name: str) -> None:
+        """Let the members of a group that was given up join, now that its changes are applied."""
+        for seat, wanted in self._ending.pop(name, ()):
+            if not seat.is_gone:
+                self.join(seat, wanted)
+
     def _step(self) -> None:
         self._is_called = False
+        self.host.look_at_time()
         until = self.around.stopwatch_s() + SLICE_S
         while self._stirred and not self.is_over:
             group = next(iter(self._stirred))

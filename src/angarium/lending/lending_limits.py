@@ -29,3 +29,7 @@ are so many is refused with RESOURCE_EXHAUSTED, and nothing has changed."""
 SESSION_S: Final = 5.0
 """How long the members of a node that cannot be reached stay in their groups, and how long a new
 leader waits for the members it finds in the log. Then their records go to others."""
+
+LEAP_MICROS: Final = 1_000_000
+"""The time has leapt if it has moved by more than this against a steady clock since the last look.
+A node corrects smaller errors of its clock step by step, and leases may be that much longer."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from angarium.api import GroupConfig, Settled, Settlement, Start
     from angarium.delivery import GroupDelivery
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.errors import AngariumError
     from angarium.ids import Buffer, Micros, NodeId, RaftGroupId
@@ -115,10 +116,17 @@ class Surroundings(Protocol):
     def replicas(self) -> Mapping[RaftGroupId, PartitionReplica]:
         """The node's replicas as they are now."""
 
+    @property
+    def level(self) -> int:
+        """The feature level that the cluster works at."""
+
     # --- time -----------------------------------------------------------------------------------
 
     def now(self) -> Micros:
         """Return the time that the node goes by."""
+
+    def steady(self) -> int:
+        """Return the time (µs) of a clock that is never set: it shows when `now` leaps."""
 
     def stopwatch_s(self) -> float:
         """Return a time that only measures how long something takes, in seconds."""
@@ -167,6 +175,7 @@ class Surroundings(Protocol):
         group: Group,
         source: RecordSource,
         *,
+        retry_times: RetryTimes,
         now: Micros,
         expected: Sequence[str],
     ) -> GroupDelivery:

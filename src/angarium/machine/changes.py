@@ -7,12 +7,16 @@ while an operator moved the group cannot disturb the new position.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from angarium.ids import Index, Micros, Offset, Sequence
 from angarium.kinds import Behind, GroupKind, Poison
+
+RETRY_DELAY_LEVEL: Final = 8
+"""From this feature level on a `Retry` carries its delay. Below it, replicas of earlier releases
+may apply it, whose state has no place for a delay."""
 
 
 class GroupSettings(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +61,8 @@ class Retry(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """A record has had `attempts` attempts and is not to be delivered before `not_before`.
 
     Committed before the delivery, so that no failover forgets an attempt. Attempts never go down.
+    The leader that computed `not_before` may have had a wrong clock, so each leader bounds the wait
+    by `delay` as well.
     """
 
     group: str
@@ -65,6 +71,8 @@ class Retry(msgspec.Struct, frozen=True, array_like=True, tag=3):
     attempts: int
     not_before: Micros
     reason: str = ""
+    delay: int | None = None
+    """How long (µs) the record is to wait. None below `RETRY_DELAY_LEVEL`."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, array_like=True, tag=4):

@@ -57,7 +57,21 @@ class Attempts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     not_before: int
     first_at: int
     last_at: int
+    """When the last attempt was committed, by the partition's time: never earlier than the clock of
+    the leader that computed `not_before`."""
     reason: str
+    delay: int | None = None
+    """How long the record is to wait; None if the entry was written below `RETRY_DELAY_LEVEL`."""
+
+    def delay_max(self, settings: GroupSettings) -> int:
+        """Return how long (µs) the record waits at most, however late `not_before` is.
+
+        An entry without a delay is bounded by the group's `backoff_max`. If its member asked for a
+        longer delay, then by that: `not_before` and `last_at` come from the same clock.
+        """
+        if self.delay is not None:
+            return self.delay
+        return max(settings.backoff_max_micros, self.not_before - self.last_at)
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -293,6 +307,7 @@ class Groups:
             old.first_at if old is not None else time,
             time,
             change.reason[:REASON_CHARACTERS_MAX],
+            change.delay,
         )
         return Done()
 

@@ -270,7 +270,8 @@ class Leader:
         assert slot.expires_at > self.now, f"{offset} has expired"
         known = group.attempts.get(offset)
         assert attempt == (known.count + 1 if known is not None else 1)
-        assert known is None or known.not_before <= self.now, f"{offset} is not to be tried yet"
+        retry_at = self.delivery._ledger.retry_times.at(offset, self.now) if known else 0
+        assert retry_at <= self.now, f"{offset} is not to be tried yet"
         intent = group.intents.get(offset)
         assert intent is None or intent.generation != group.generation
         for holder, held in self.held.items():

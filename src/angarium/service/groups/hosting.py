@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from angarium.delivery import GroupDelivery
 from angarium.lending.host import GroupHost
+from angarium.node.timekeeping import steady_clock
 from angarium.service.groups.assigning import Assigning
 from angarium.service.groups.dead_letters import DeadLetters
 from angarium.service.groups.draining import Draining
@@ -16,6 +17,7 @@ from angarium.service.groups.draining import Draining
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros, NodeId, RaftGroupId
     from angarium.lending.led_partition import LedPartition
@@ -34,8 +36,8 @@ class Hosting:
     """Implements `lending.ports.Surroundings` on a node."""
 
     def __init__(self, node: OwnNode, topics: Topics, publishing: Publisher) -> None:
-        self.host = GroupHost(self)
         self.now = node.now
+        self.host = GroupHost(self)
         self.carry_on = node.wake
         self.draining = Draining(node)
         self.ask_drained = self.draining.ask
@@ -64,8 +66,13 @@ class Hosting:
     def replicas(self) -> Mapping[RaftGroupId, PartitionReplica]:
         return self._node.replicas.here
 
+    @property
+    def level(self) -> int:
+        return self._node.levels.current
+
     # --- time -----------------------------------------------------------------------------------
 
+    steady = staticmethod(steady_clock)
     stopwatch_s = staticmethod(time.perf_counter)
 
     def soon(self, action: Callable[..., object], *arguments: object) -> None:
@@ -105,12 +112,19 @@ class Hosting:
         group: Group,
         source: RecordSource,
         *,
+        retry_times: RetryTimes,
         now: Micros,
         expected: Sequence[str],
     ) -> GroupDelivery:
         del led
-        seed = self._chance.getrandbits(64)
-        return GroupDelivery(group, source, seed=seed, now=now, expected=expected)
+        return GroupDelivery(
+            group,
+            source,
+            seed=self._chance.getrandbits(64),
+            now=now,
+            expected=expected,
+            retry_times=retry_times,
+        )
 
     def preferred(
         self,

@@ -54,6 +54,13 @@ IN_LOGS: Final = {"log_flip": 4, "stale_page": 2, "clean_stop": 2}
 """What else happens where logs are damaged inside, also while they are read and written."""
 
 
+WITH_CLOCKS_AHEAD: Final = {**USUAL, "clocks_ahead": 8}
+"""The same where all clocks go wrong together, and no node can notice."""
+
+CLOCKS_AHEAD: Final = 3_600 * SECOND
+"""How far: longer than any run, so that what waits for it waits beyond the end."""
+
+
 OF_REGIONS: Final = {"region_loss": 4, "region_cut": 4, "region_one_way": 4}
 """What else happens where nodes are in several regions."""
 
@@ -82,6 +89,8 @@ class Faults:
         self._destroyed: set[NodeId] = set()
         self._wrong: set[NodeId] = set()
         """Whose clocks are wrong; never those of half of the nodes."""
+        self._are_clocks_ahead = False
+        """Whether those of all nodes are."""
         self._profile = world.settings.faults
         self._kinds = list(self._profile.weights)
         self._weights = list(self._profile.weights.values())
@@ -341,6 +350,22 @@ class Faults:
         self.world.wall_clocks[node].set_right()
         # Whoever cannot ask it again believes for so long what it said before.
         self.world.scheduler.after(sample_age_max(self.world.settings), self._wrong.discard, node)
+
+    def clocks_ahead(self) -> str | None:
+        """Set the clocks of all nodes an hour ahead, and right again after a while."""
+        if self._are_clocks_ahead:
+            return None
+        self._are_clocks_ahead = True
+        for clock in self.world.wall_clocks.values():
+            clock.set(CLOCKS_AHEAD, rate=0.0, at=self.world.scheduler.now)
+        self.world.scheduler.after(self._while(), self._set_all_right)
+        return f"all nodes by {CLOCKS_AHEAD / SECOND:g} s"
+
+    def _set_all_right(self) -> None:
+        self._are_clocks_ahead = False
+        for clock in self.world.wall_clocks.values():
+            clock.set_right()
+        self.world.note("world", "has the right time again")
 
     def is_anything_destroyed(self) -> bool:
         """Tell whether a disk was damaged or replaced and the cluster has not got over it yet."""

@@ -18,6 +18,7 @@ from angarium.lending.gates import is_drained
 from angarium.lending.host import GroupHost
 from angarium.lending.ports import Membership, Opening, Wanted
 from angarium.modes import DeliveryMode
+from angarium.node.release import LEVEL_MAX
 from angarium.replica.acks import Published
 from angarium.testing.sim.burials import Burials
 from angarium.testing.sim.clock import SECOND
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from angarium.api import GroupConfig, Settled
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.kinds import GroupKind
@@ -66,10 +68,10 @@ class SimLending:
     """Implements `lending.ports.Surroundings` on a simulated node, for one life of its process."""
 
     def __init__(self, node: SimNode) -> None:
-        self.host = GroupHost(self)
-        self.burials = Burials(node)
         self._node = node
         self._world = node.world
+        self.host = GroupHost(self)
+        self.burials = Burials(node)
         self._alarm = 0
         """Counts the times it was set: only the last one rings."""
         self._asked = 0
@@ -182,8 +184,15 @@ class SimLending:
         assert self._node.host is not None
         return self._node.host.replicas
 
+    @property
+    def level(self) -> int:
+        return LEVEL_MAX
+
     def now(self) -> Micros:
         return self._world.clock_of(self._node)
+
+    def steady(self) -> int:
+        return self._world.scheduler.now
 
     def stopwatch_s(self) -> float:
         return 0.0
@@ -283,10 +292,13 @@ class SimLending:
         group: Group,
         source: RecordSource,
         *,
+        retry_times: RetryTimes,
         now: Micros,
         expected: Sequence[str],
     ) -> WatchedDelivery:
-        return WatchedDelivery(self._node, led, group, source, now=now, expected=expected)
+        return WatchedDelivery(
+            self._node, led, group, source, retry_times=retry_times, now=now, expected=expected
+        )
 
     def preferred(
         self,

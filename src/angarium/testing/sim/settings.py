@@ -10,7 +10,13 @@ from angarium.log.wal import WalConfig
 from angarium.replica.config import HostConfig, ReplicaConfig
 from angarium.testing.sim import wan
 from angarium.testing.sim.clock import MILLISECOND, SECOND
-from angarium.testing.sim.faults import IN_LOGS, OF_REGIONS, WITH_CLOCKS, FaultProfile
+from angarium.testing.sim.faults import (
+    IN_LOGS,
+    OF_REGIONS,
+    WITH_CLOCKS,
+    WITH_CLOCKS_AHEAD,
+    FaultProfile,
+)
 from angarium.testing.sim.wan import Living, Wan, drawn_wan
 
 OPERATIONS_MIN = 200
@@ -27,6 +33,11 @@ nothing counts every record. Earlier seeds are what they always were."""
 SHARE_MISTIMED_BESIDE_ALL = 0.4
 MISTIMED_BESIDE_ALL_FROM = 60_000
 """The same of runs with transactions or consumer groups, and from which seed on."""
+
+SHARE_AHEAD = 0.4
+AHEAD_FROM = 700_000
+"""Runs with consumer groups in which the clocks of all nodes go ahead and are set right again, of
+those in which clocks are not compared, and from which seed on."""
 
 RETENTION = 4 * SECOND
 
@@ -259,6 +270,8 @@ def _drawn_with_company(seed: int) -> Settings:
         return with_growing(settings)
     if random.Random(seed ^ 0xC10C).random() < _share_mistimed(seed, settings):
         settings = replace(settings, retention=RETENTION, faults=FaultProfile(weights=WITH_CLOCKS))
+    elif seed >= AHEAD_FROM and settings.members and _is_ahead(seed):
+        settings = replace(settings, faults=FaultProfile(weights=WITH_CLOCKS_AHEAD))
     if seed >= WITNESSED_FROM and random.Random(seed ^ 0x717E).random() < SHARE_WITNESSED:
         return with_witnesses(settings, seed)
     return _far_apart(settings, seed)
@@ -407,6 +420,10 @@ def _share_mistimed(seed: int, settings: Settings) -> float:
     if may_be_compacted(settings):
         return SHARE_MISTIMED
     return SHARE_MISTIMED_BESIDE_ALL if seed >= MISTIMED_BESIDE_ALL_FROM else 0.0
+
+
+def _is_ahead(seed: int) -> bool:
+    return random.Random(seed ^ 0xAEAD).random() < SHARE_AHEAD
 
 
 def may_be_compacted(settings: Settings) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from angarium.delivery import Effects, Held
+    from angarium.delivery.retry_times import RetryTimes
     from angarium.delivery.source import RecordSource
     from angarium.ids import Micros
     from angarium.lending.led_partition import LedPartition
@@ -43,11 +44,14 @@ class WatchedDelivery(GroupDelivery):
         group: Group,
         source: RecordSource,
         *,
+        retry_times: RetryTimes,
         now: Micros,
         expected: Iterable[str],
     ) -> None:
         term = led.replica.raft.term
-        super().__init__(group, source, seed=term, now=now, expected=expected)
+        super().__init__(
+            group, source, seed=term, now=now, expected=expected, retry_times=retry_times
+        )
         self._node = node
         self._raft_group = led.raft_group
         self._term = term
