@@ -46,6 +46,8 @@ class KeptAttempt(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     not_before: Micros
     reason: str = ""
+    delay: int | None = None
+    """How long (µs) it waits at most after it is restored; None in backups of earlier releases."""
 
 
 class KeptPosition(msgspec.Struct, frozen=True, kw_only=True):

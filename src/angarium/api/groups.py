@@ -17,7 +17,7 @@ import msgspec
 from angarium.api.named import settle
 from angarium.api.reading import Start, StartAt
 from angarium.api.settings import About
-from angarium.ids import Buffer, Index, NodeId, Offset
+from angarium.ids import Buffer, Index, Micros, NodeId, Offset
 from angarium.kinds import Behind, GroupKind, Poison
 
 if TYPE_CHECKING:
@@ -238,6 +238,12 @@ class GroupPosition(msgspec.Struct, frozen=True, kw_only=True):
     """Records it has not seen were trimmed away."""
     owner: str = ""
     """In a stream group: the active member."""
+    waits_for: str = ""
+    """What deliveries wait for although there are records, such as another attempt at one that
+    failed, or a leader of the partition. Empty in a list of groups, and if nothing is waited for.
+    """
+    waits_until: Micros | None = None
+    """Until when, as far as that is known."""
 
 
 class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):

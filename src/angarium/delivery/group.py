@@ -24,7 +24,7 @@ from angarium.delivery.confirmations import confirm
 from angarium.delivery.effects import Waiting
 from angarium.delivery.ledger import Ledger
 from angarium.delivery.proposals import Burying, Jumping
-from angarium.delivery.retry_times import RetryTimes
+from angarium.delivery.retry_times import RetryTimes, retry_of
 from angarium.ids import Micros, Offset, Sequence
 from angarium.kinds import Behind
 from angarium.machine import changes
@@ -126,7 +126,7 @@ class GroupDelivery:
             return Waiting("a delayed record", Micros(lends_at))
         if retry is None:
             return None
-        return Waiting(f"another attempt at record {retry[1]}", Micros(retry[0]))
+        return Waiting(retry_of(retry[1]), Micros(retry[0]))
 
     @property
     def wants_records(self) -> bool:

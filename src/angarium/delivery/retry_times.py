@@ -21,6 +21,11 @@ STALE_MAX: Final = 1_024
 """Attempts that are over and still remembered, at most, beyond as many as there are."""
 
 
+def retry_of(offset: int) -> str:
+    """Return how a group says that it waits for the next attempt at a record."""
+    return f"another attempt at record {offset}"
+
+
 class RetryTimes:
     """What one leader knows of the attempts of one group."""
 
@@ -30,9 +35,12 @@ class RetryTimes:
         """By offset: the `not_before` of the last attempt, and when this leader first saw it."""
 
     def look(self, now: Micros) -> None:
-        """See every attempt that is committed by now."""
-        for offset in self.group.attempts:
-            self.at(offset, now)
+        """See every attempt that is committed by now, and forget those that are over."""
+        seen, attempts = self._seen, self.group.attempts
+        self._seen = {offset: (known.not_before, now) for offset, known in attempts.items()}
+        for offset, (not_before, first_seen) in seen.items():
+            if offset in attempts and attempts[offset].not_before == not_before:
+                self._seen[offset] = not_before, first_seen
 
     def at(self, offset: int, now: Micros) -> int:
         """Return when a record that has failed may be tried again."""

@@ -58,6 +58,11 @@ class Gate:
         self.bound: int | None = 0
         """Behind which offset nothing may be lent for now; None: no gate is in the way."""
 
+    @property
+    def is_in_the_way(self) -> bool:
+        """Whether records are there that may not be lent yet."""
+        return self.bound is not None and self._led.records.end_offset > self.bound
+
     def _next_bound(self) -> int | None:
         layout = self._opened + 1
         if self._born >= layout:

@@ -38,7 +38,7 @@ class GroupHost:
         self._rings_at: int | None = None
         self._count = count()
         self._looked: dict[RaftGroupId, Term] = {}
-        """In which term of this node's it was looked for dead letters to take over."""
+        """In which term of this node's it was looked for what is to be taken over."""
         self._ahead = around.now() - around.steady()
         """How far the time is ahead of the steady clock, as of the last look."""
 
@@ -60,7 +60,7 @@ class GroupHost:
         if led is not None:
             led.partition_changed()
         elif replica is not None and replica.may_serve:
-            self._owe_letters(replica)
+            self._take_over(replica)
 
     def tidy(self) -> None:
         """Look at what nobody tells of; let go of what was read and not asked for again.
@@ -149,12 +149,12 @@ class GroupHost:
         led = self.led[replica.group] = LedPartition(self, replica, *known)
         return led
 
-    def _owe_letters(self, replica: PartitionReplica) -> None:
-        """Take over the dead letters that an earlier leader promised, once in each term."""
+    def _take_over(self, replica: PartitionReplica) -> None:
+        """Take over the retries and the dead letters of an earlier leader, once in each term."""
         term = replica.raft.term
         if self._looked.get(replica.group) != term:
             groups = replica.partition.machine.groups.by_name
-            is_owed = any(group.intents for group in groups.values())
+            is_owed = any(group.intents or group.attempts for group in groups.values())
             if not is_owed or self._lead(replica) is not None:
                 self._looked[replica.group] = term
 

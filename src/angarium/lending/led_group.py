@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, assert_never
 
 from angarium.api import Settled, Verb
-from angarium.delivery import GRACE_MICROS, Held
+from angarium.delivery import GRACE_MICROS, Held, Waiting
 from angarium.errors import AngariumError, GroupFenced, LimitExceeded, NotLeader, OffsetOutOfRange
 from angarium.ids import Micros
 from angarium.lending.configs import config_of
@@ -316,6 +316,13 @@ class LedGroup:
     def wants_records(self) -> bool:
         """Whether new records are news."""
         return self.delivery.wants_records
+
+    def waiting(self, now: Micros) -> Waiting | None:
+        """Return what the group waits for, and until when; None: for no time to come."""
+        waiting = self.delivery.waiting(now)
+        if waiting is None and self._gate.is_in_the_way:
+            return Waiting("records from before the topic was given partitions", Micros(0))
+        return waiting
 
     @property
     def is_settling(self) -> bool:

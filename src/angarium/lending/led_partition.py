@@ -74,6 +74,10 @@ class LedPartition:
         self._retry_times: dict[str, RetryTimes] = {}
         """Kept while this node leads: a group without members is let go of, and made anew."""
         self._start = replica.partition.log.start_offset
+        for group in self._known.values():
+            if group.attempts:
+                # Retries wait from now on, not from when the first member comes.
+                self.retry_times(group).look(self.around.now())
         self.owe_letters()
 
     @property

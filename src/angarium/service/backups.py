@@ -167,13 +167,7 @@ class BackupCalls:
             # Repeated, or tried further meanwhile: what is there says more than the backup.
             if group is None or offset in group.acked or offset in group.attempts:
                 continue
-            one = known[offset]
-            await _changed(
-                led,
-                changes.Retry(
-                    kept.group, opened.generation, offset, one.attempts, one.not_before, one.reason
-                ),
-            )
+            await _changed(led, _retry(kept, known[offset], opened, now=self._node.now()))
 
     async def restore_accounts(self, accounts: KeptAccounts) -> AccountsRestored:
         """Make what is not there; what is there stays as it is, and gets the grants it lacks."""
@@ -220,10 +214,37 @@ def _kept(group: Group) -> KeptPosition:
         floor=Offset(group.floor),
         ranges=tuple(end for pair in group.acked.ranges() for end in pair),
         attempts=tuple(
-            KeptAttempt(Offset(offset), one.count, Micros(one.not_before), one.reason)
+            KeptAttempt(
+                Offset(offset),
+                one.count,
+                Micros(one.not_before),
+                one.reason,
+                one.delay_max(group.settings),
+            )
             for offset, one in sorted(group.attempts.items())
         ),
         paused=group.paused,
+    )
+
+
+def _retry(
+    kept: KeptPosition, attempt: KeptAttempt, opened: Positioned, *, now: Micros
+) -> changes.Retry:
+    """Return the attempt as it is logged. It waits no longer than it did where it was made."""
+    delay = attempt.delay
+    if delay is None:
+        delay = settings_of(kept.config).backoff_max_micros
+    # Also below the level that logs delays a clock that was ahead when the attempt was made must
+    # not hold the record back here.
+    not_before = Micros(min(attempt.not_before, now + delay))
+    return changes.Retry(
+        kept.group,
+        opened.generation,
+        attempt.offset,
+        attempt.attempts,
+        not_before,
+        attempt.reason,
+        delay,
     )
 
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from tests.component.cli.fake_client import FakeCluster, a_group
 from tests.component.cli.test_commands_with_a_fake_client import (  # noqa: F401 (fixtures)
     Shell,
@@ -18,6 +19,7 @@ from angarium.cli.commands.run import found_app
 from angarium.cli.complaints import Refusal
 from angarium.cli.grammar.quantities import shown_age
 from angarium.client.handlers.app import App
+from angarium.ids import Micros
 from angarium.kinds import Behind, Poison
 
 if TYPE_CHECKING:
@@ -51,6 +53,23 @@ def test_a_group_is_described_with_its_lag_in_records_and_time(
     (described,) = [json.loads(shell("group", "describe", "workers", "--format", "json"))]
     assert (described["lag"], described["lag_ms"]) == (25, 95_500)
     assert described["config"]["poison"] == "dead-letter"
+    assert "waits for" not in said
+
+
+def test_what_a_group_waits_for_is_told_with_the_time(cluster: FakeCluster, shell: Shell) -> None:
+    group = a_group()
+    (position,) = group.positions
+    waiting = replace(
+        position,
+        waits_for="another attempt at record 70",
+        waits_until=Micros(1_700_000_000_000_000),
+    )
+    leaderless = replace(position, partition=1, waits_for="a leader of the partition")
+    cluster.groups["workers"] = replace(group, positions=(waiting, leaderless))
+    said = shell("group", "describe", "workers")
+    assert "another attempt at record 70" in said
+    assert "2023-11-14 22:13:20.000" in said
+    assert "a leader of the partition" in said
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,24 @@ def test_a_retry_that_was_under_way_counts_for_those_who_come_again() -> None:
     assert attempts == [2]
 
 
+def test_a_leader_counts_the_delay_of_a_retry_from_when_it_begins_to_lead() -> None:
+    leader = Leader()
+    set_clock(leader, HOUR)
+    first = leader.attach("a")
+    leader.wait(lambda: first.loans)
+    say(leader, "a", Verb.NACK, first.loans[0].ranges)
+    group = leader.lending.host.led[GROUP].groups["g"].group
+    leader.wait(lambda: group.attempts)
+    set_clock(leader, 0)
+    successor = SimLending(leader.node)
+    leader.node.do(successor.host.partition_changed, GROUP)
+    (offset,) = group.attempts
+    seen_at = successor.now()
+    leader.world.wait(SECOND // 2, lambda: False)
+    at = successor.host.led[GROUP].retry_times(group).at(offset, successor.now())
+    assert at == seen_at + (group.attempts[offset].delay or 0)
+
+
 def test_a_session_from_a_clock_that_was_ahead_makes_way() -> None:
     leader = Leader()
     old = _join(leader, "a", session=leader.lending.now() + HOUR)

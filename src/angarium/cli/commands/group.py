@@ -10,7 +10,7 @@ import msgspec
 from angarium.api.settings import word_of
 from angarium.cli.complaints import Refusal
 from angarium.cli.consuming import start_like
-from angarium.cli.grammar.quantities import shown_age, shown_duration
+from angarium.cli.grammar.quantities import shown_age, shown_duration, shown_time
 from angarium.cli.output import print_json, print_table
 from angarium.cli.session import talk
 from angarium.cli.settings import changed
@@ -215,6 +215,7 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
         ],
         none="It has no partitions yet.",
     )
+    _print_waiting(group)
     print()
     print_table(
         ("member", "node", "on loan", "partitions"),
@@ -229,6 +230,22 @@ def _print_group(group: GroupInfo, chosen: Choices) -> None:
         ],
         none="Nobody takes part in it at the moment.",
     )
+
+
+def _print_waiting(group: GroupInfo) -> None:
+    waiting = [one for one in group.positions if one.waits_for]
+    if waiting:
+        print()
+        rows = [
+            (
+                one.topic,
+                one.partition,
+                one.waits_for,
+                None if one.waits_until is None else shown_time(one.waits_until),
+            )
+            for one in waiting
+        ]
+        print_table(("topic", "partition", "waits for", "until (UTC)"), rows, none="")
 
 
 _KEPT = ("acked above", "on loan", "retrying")

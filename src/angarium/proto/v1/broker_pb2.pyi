@@ -684,7 +684,7 @@ class TopicPartition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ...) -> None: ...
 
 class GroupPosition(_message.Message):
-    __slots__ = ("topic", "partition", "floor", "start_offset", "end_offset", "acked_above", "pending", "retrying", "lag", "lag_ms", "is_behind", "owner")
+    __slots__ = ("topic", "partition", "floor", "start_offset", "end_offset", "acked_above", "pending", "retrying", "lag", "lag_ms", "is_behind", "owner", "waits_for", "waits_until_us")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     FLOOR_FIELD_NUMBER: _ClassVar[int]
@@ -697,6 +697,8 @@ class GroupPosition(_message.Message):
     LAG_MS_FIELD_NUMBER: _ClassVar[int]
     IS_BEHIND_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    WAITS_UNTIL_US_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     floor: int
@@ -709,7 +711,9 @@ class GroupPosition(_message.Message):
     lag_ms: int
     is_behind: bool
     owner: str
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., floor: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., acked_above: _Optional[int] = ..., pending: _Optional[int] = ..., retrying: _Optional[int] = ..., lag: _Optional[int] = ..., lag_ms: _Optional[int] = ..., is_behind: _Optional[bool] = ..., owner: _Optional[str] = ...) -> None: ...
+    waits_for: str
+    waits_until_us: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., floor: _Optional[int] = ..., start_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., acked_above: _Optional[int] = ..., pending: _Optional[int] = ..., retrying: _Optional[int] = ..., lag: _Optional[int] = ..., lag_ms: _Optional[int] = ..., is_behind: _Optional[bool] = ..., owner: _Optional[str] = ..., waits_for: _Optional[str] = ..., waits_until_us: _Optional[int] = ...) -> None: ...
 
 class GroupInfo(_message.Message):
     __slots__ = ("name", "kind", "config", "paused", "members", "positions", "lag")

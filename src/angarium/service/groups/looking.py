@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from angarium.api import GroupInfo, GroupMember, GroupPosition
+from angarium.delivery.retry_times import RetryTimes, retry_of
 from angarium.errors import AngariumError
-from angarium.ids import NodeId, Offset
+from angarium.ids import Micros, NodeId, Offset
 from angarium.lending.configs import config_of
 from angarium.wire.operations import Operation
 from angarium.wire.operations.members import (
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
 
     from angarium.ids import RaftGroupId
     from angarium.lending.host import GroupHost
+    from angarium.lending.led_group import LedGroup
+    from angarium.lending.led_partition import LedPartition
     from angarium.machine.catalog import Partition
     from angarium.machine.cursors import Group
     from angarium.replica.partition_replica import PartitionReplica
     from angarium.service.own_node import OwnNode
+
+LEADER: Final = "a leader of the partition"
+"""What a group waits for where no node that answered leads."""
 
 ANSWER_S_MAX = 2.0
 """How long another node may take to say what it knows. Then others' word has to do."""
@@ -86,6 +92,8 @@ class Looking:
             is_timed = header.group is not None  # a list of all groups reads no logs
             position = self._position(topic, partition.number, replica, group, is_timed=is_timed)
             position = replace(position, pending=on_loan, owner=owner)
+            if is_timed and replica.may_serve:
+                position = self._with_waiting(position, group, led, active)
         return GroupSeen(
             name=group.name,
             raft_group=partition.group,
@@ -98,6 +106,27 @@ class Looking:
             members=members,
             position=position,
         )
+
+    def _with_waiting(
+        self,
+        position: GroupPosition,
+        group: Group,
+        led: LedPartition | None,
+        active: LedGroup | None,
+    ) -> GroupPosition:
+        """Return the position with what deliveries wait for, as the leader knows."""
+        now = self._node.now()
+        if active is not None:
+            waiting = active.waiting(now)
+            if waiting is not None:
+                return replace(position, waits_for=waiting.what, waits_until=waiting.until or None)
+            return position
+        times = RetryTimes(group) if led is None else led.retry_times(group)
+        retry = times.soonest(now)
+        if retry is None:
+            return position
+        until, offset = retry
+        return replace(position, waits_for=retry_of(offset), waits_until=Micros(until))
 
     def _position(
         self, topic: str, number: int, replica: PartitionReplica, group: Group, *, is_timed: bool
@@ -185,8 +214,13 @@ def _info(name: str, seen: list[GroupSeen]) -> GroupInfo:
             )
             for member in sorted(nodes)
         ),
-        positions=tuple(one.position for one in seen if one.position is not None),
+        positions=tuple(_led(one, one.position) for one in seen if one.position is not None),
     )
+
+
+def _led(seen: GroupSeen, position: GroupPosition) -> GroupPosition:
+    """Return the position as it is shown: no leader knows it if none was there to say so."""
+    return position if seen.leads else replace(position, waits_for=LEADER)
 
 
 def _floor(seen: GroupSeen) -> int:

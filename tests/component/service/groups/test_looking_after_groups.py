@@ -80,7 +80,14 @@ async def test_a_description_shows_members_positions_and_lag(tmp_path: Path) -> 
         assert 0 <= first.lag_ms < 60_000
         assert (second.lag, second.lag_ms) == (0, 0)
         assert info.lag == 7
+        assert first.waits_for == "another attempt at record 3"
+        assert 0 < (first.waits_until or 0) - service.groups.host.around.now() <= 60_000_000
+        assert (second.waits_for, second.waits_until) == ("", None)
         await consumption.close()
+        # Without members it is told from the log alone.
+        (first, _) = (await service.describe_group("workers")).positions
+        assert first.waits_for == "another attempt at record 3"
+        assert 0 < (first.waits_until or 0) - service.groups.host.around.now() <= 60_000_000
 
 
 @on_a_loop

@@ -248,6 +248,7 @@ _TIMES: Final = {
     "since_us": "since",
     "begun_at_us": "begun_at",
     "started_at_us": "started_at",
+    "waits_until_us": "waits_until",
 }
 """Times of the contract, which have their unit in their names in the schema."""
 
