@@ -115,6 +115,9 @@ class LedPartition:
         if group is not None and name not in self._opening:
             self._join(group, seat, wanted)
             return
+        if not wanted.may_open and name not in self._opening:
+            seat.drop(NotLeader(f"the group {name} is not open in {self.topic} {self.number} yet"))
+            return
         waiting = self._opening.setdefault(name, [])
         waiting.append((seat, wanted))
         if len(waiting) == 1:

@@ -54,6 +54,8 @@ class Wanted(NamedTuple):
     credit: int
     held: tuple[tuple[int, int, int], ...]
     """First offset, past the last offset, attempt: what it has from before."""
+    may_open: bool = True
+    """Whether the group may be made here. False until a leader of the topic has said what it is."""
 
 
 class Lending(NamedTuple):

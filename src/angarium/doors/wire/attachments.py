@@ -71,7 +71,9 @@ async def attach(stream: Stream, host: GroupHost) -> None:
 
 def _wanted(said: Attach) -> Wanted:
     opening = Opening(said.kind, said.config, said.start)
-    return Wanted(said.topic, said.partition, opening, said.credit, said.held)
+    return Wanted(
+        said.topic, said.partition, opening, said.credit, said.held, may_open=said.may_open
+    )
 
 
 def _say(seat: Seat, said: Detach | Allow | Taken | Ask) -> None:

@@ -21,7 +21,7 @@ from angarium.service.groups.holdings import Holdings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from angarium.api import GroupConfig
+    from angarium.api import GroupConfig, Start
     from angarium.errors import AngariumError
     from angarium.ids import NodeId, RaftGroupId
     from angarium.kinds import GroupKind
@@ -88,6 +88,8 @@ class Attachment:
         """Where it is attached, or on its way there."""
         self.failures = 0
         """Attempts to attach that failed since it last was."""
+        self.start: Start | None = None
+        """Where the group begins if it has to be opened here; None: where the consumer said."""
         self._keeper = keeper
         self._seat: Seat | None = None
         self._turn = 0
@@ -107,7 +109,9 @@ class Attachment:
 
     # --- coming and going ---------------------------------------------------------------------
 
-    def attach(self, post: Post, node: NodeId, opening: Opening, credit: int) -> None:
+    def attach(
+        self, post: Post, node: NodeId, opening: Opening, credit: int, *, may_open: bool
+    ) -> None:
         """Take part at the node that leads, saying what the consumer has from before."""
         # What has not been passed on need not be claimed: it comes again.
         for lending, _ in self.arrivals:
@@ -117,7 +121,9 @@ class Attachment:
         self._turn += 1
         self.credit = credit
         held = self.holdings.held()[:HELD_MAX]
-        wanted = Wanted(self.topic, self.partition, opening, credit, held)
+        if self.start is not None:
+            opening = opening._replace(start=self.start)
+        wanted = Wanted(self.topic, self.partition, opening, credit, held, may_open=may_open)
         self.node = node
         self._seat = post.attach(wanted, _Hearing(self, self._turn))
 

@@ -9,6 +9,7 @@ when the consumer asks for them.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -29,10 +30,10 @@ from angarium.service.groups.credit import spread
 from angarium.service.groups.reaching import Reaching
 from angarium.service.groups.settling import ask_attachments
 from angarium.settling import settling
-from angarium.wire import DeadlineExceeded
+from angarium.wire import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
     from angarium.api import GroupConfig, Settlement
     from angarium.kinds import GroupKind
@@ -61,6 +62,11 @@ TOPICS_S: Final = 1.0
 VAIN_S: Final = 2.0
 """Where a partition has lost its majority, the others have so long to be attached. Then the member
 takes part in those, or is told what is missing if there are none."""
+
+NAMED_MAX: Final = 10
+"""Partitions that a line of the log names."""
+
+_log = logging.getLogger(__name__)
 
 
 class LocalConsumption:
@@ -96,6 +102,8 @@ class LocalConsumption:
         self._error: AngariumError | None = None
         self._is_over = False
         self._has_begun = False
+        self._settled: set[str] = set()
+        """Topics in which a leader has attached it: what the group is there is settled."""
         self._due: dict[Attachment, float] = {}
         """Parts that are not attached, and when to try again."""
         self._joins: dict[Attachment, asyncio.Future[None]] = {}
@@ -127,11 +135,18 @@ class LocalConsumption:
 
     # --- joining ------------------------------------------------------------------------------
 
-    async def begin(self, held: dict[tuple[str, int], list[tuple[int, int, int]]]) -> None:
+    async def begin(
+        self,
+        held: dict[tuple[str, int], list[tuple[int, int, int]]],
+        *,
+        known_in: Collection[str] = (),
+    ) -> None:
         """Attach to all partitions; raises why the group cannot be joined.
 
-        The first partition of each topic comes first: whatever two consumers that open the group
-        at the same time want it to be, it is one thing there, and the others follow.
+        In the topics of `known_in` a leader has said that the group exists. There all partitions
+        are attached at once, and those without a leader join when they have one. In the others
+        partition 0 comes first and settles what the group is, so that two consumers that declare
+        it with different kinds at once end with one kind. It is not opened anywhere without that.
         """
         for name in self.membership.topics:
             self._add_partitions(name)
@@ -143,24 +158,65 @@ class LocalConsumption:
         self._task = asyncio.create_task(self._look_after())
         try:
             async with asyncio.timeout(self._node.config.request_timeout_s) as self._joining:
-                firsts = [self._attachments[name, 0] for name in self.membership.topics]
+                topics = self.membership.topics
+                firsts = [self._attachments[one, 0] for one in topics if one not in known_in]
                 for attachment in firsts:
                     await self._join(attachment)
                 rest = [one for one in self._attachments.values() if one not in firsts]
                 await asyncio.gather(*map(self._join, rest))
         except TimeoutError:
-            if not any(attachment.is_attached for attachment in self._attachments.values()):
+            # In all topics where something is attached the rest follows as soon as it has leaders.
+            lacking = [one for one in self.membership.topics if one not in self._settled]
+            if lacking:
                 await self.close()
-                raise self._refusal or DeadlineExceeded(
-                    f"no partition of {', '.join(self.membership.topics)} has a leader to attach to"
-                ) from None
-            # The others are attached as soon as they have leaders.
+                raise self._unjoined(lacking[0], is_known=lacking[0] in known_in) from None
+            self._say_what_joins_later()
         except BaseException:
             await self.close()
             raise
         finally:
             self._joining = None
             self._has_begun = True
+        self._begin_from_now_on()
+
+    def _begin_from_now_on(self) -> None:
+        """Let partitions that join later begin where they would have begun now.
+
+        Their end then lies behind records that were published after the consumer had joined.
+        """
+        if self._opening.start.at is StartAt.LATEST:
+            skew_micros = self._node.config.clock_skew_max_ms * 1_000
+            since = Start(StartAt.TIMESTAMP, self.membership.session - skew_micros)
+            self._opening = self._opening._replace(start=since)
+
+    def _say_what_joins_later(self) -> None:
+        later = [
+            f"{one.topic}/{one.partition}"
+            for one in self._attachments.values()
+            if not one.is_attached
+        ]
+        _log.warning(
+            "%s of the group %s goes on without %d partitions, which join when they have a leader:"
+            " %s (%s)",
+            self.member,
+            self.membership.group,
+            len(later),
+            ", ".join(later[:NAMED_MAX]) + (", …" if len(later) > NAMED_MAX else ""),
+            self._refusal,
+        )
+
+    def _unjoined(self, topic: str, *, is_known: bool) -> AngariumError:
+        """Return why the group cannot be joined in a topic."""
+        refusal = self._refusal
+        if refusal is not None and not isinstance(refusal, NotLeader | Unreachable):
+            return refusal
+        reason = "no leader has answered in time" if refusal is None else str(refusal)
+        if is_known:
+            return NotLeader(f"no partition of {topic} has a leader to attach to: {reason}")
+        return NotLeader(
+            f"no leader of {topic} knows the group {self.membership.group}, and partition 0, which "
+            f"settles what a new group is, cannot do so now: {reason}"
+        )
 
     async def _join(self, attachment: Attachment) -> None:
         joined: asyncio.Future[None] = self._loop.create_future()
@@ -190,7 +246,9 @@ class LocalConsumption:
         try:
             leader = self._reaching.leader_of(attachment)
             credit = max(1, self._credit // len(self._attachments))
-            attachment.attach(self._reaching.post(leader), leader, self._opening, credit)
+            may_open = attachment.partition == 0 or attachment.topic in self._settled
+            post = self._reaching.post(leader)
+            attachment.attach(post, leader, self._opening, credit, may_open=may_open)
         except AngariumError as error:
             attachment.failures += 1
             self.left(attachment, error)
@@ -205,6 +263,7 @@ class LocalConsumption:
         """Hear that an attachment is attached."""
         # Where the group is not known yet it is to be as it is here.
         self._opening = self._opening._replace(kind=kind, config=config)
+        self._settled.add(attachment.topic)
         waiting = self._joins.get(attachment)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -398,10 +457,9 @@ class LocalConsumption:
                 new = self._add_partitions(name)
             except NotFound:
                 continue  # deleted: its leaders say so, one by one
-            if new:
-                # They were added since it began, so none of what they hold may be missed.
-                self._opening = self._opening._replace(start=Start(StartAt.EARLIEST))
             for attachment in new:
+                # They were added since it began, so none of what they hold may be missed.
+                attachment.start = Start(StartAt.EARLIEST)
                 self._attach(attachment)
 
     # --- the end ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from angarium.api.dead_letters import DEAD_LETTERS
 from angarium.api.groups import SETTLEMENTS_MAX
 from angarium.api.reading import check_start
 from angarium.errors import (
+    AlreadyExists,
     AngariumError,
     InvalidArgument,
     LimitExceeded,
@@ -90,7 +91,10 @@ class GroupCalls:
             raise LimitExceeded("CONSUMERS_MAX", f"node {self._node.id} has {CONSUMERS_MAX}")
         for name in request.topics:
             await self._topics.find(name)
-        opening = await self._opening(request)
+        seen = await self.looking.look(request.group, with_positions=False)
+        opening = opening_of(request, seen)
+        if not seen:
+            await self._have_letters_topic(opening.config)
         member = request.member or f"member-{self._node.id}-{secrets.token_hex(6)}"
         topics = tuple(sorted(set(request.topics)))
         membership = Membership(request.group, member, self._node.id, self._node.now(), topics)
@@ -110,19 +114,8 @@ class GroupCalls:
         for one in request.held:
             for start, end in zip(one.ranges[::2], one.ranges[1::2], strict=True):
                 held[one.topic, one.partition].append((start, end, one.attempt))
-        await consumption.begin(held)
+        await consumption.begin(held, known_in={one.topic for one in seen if one.leads})
         return consumption
-
-    async def _opening(self, request: ConsumeRequest) -> Opening:
-        """Return what the group is, or what it is to be."""
-        seen = await self.looking.look(request.group, with_positions=False)
-        if seen:
-            kind = seen[0].kind if request.kind is None else request.kind
-            return Opening(kind, seen[0].config, request.start)
-        kind = GroupKind.QUEUE if request.kind is None else request.kind
-        config = request.config or GroupConfig()
-        await self._have_letters_topic(config)
-        return Opening(kind, config, request.start)
 
     async def _have_letters_topic(self, config: GroupConfig) -> None:
         """Create a dead-letter topic of the group's own, if it counts for the principal that names
@@ -269,6 +262,23 @@ class GroupCalls:
                 if asyncio.get_running_loop().time() >= deadline:
                     raise
                 await asyncio.sleep(RETRY_PAUSE_S)
+
+
+def opening_of(request: ConsumeRequest, seen: Sequence[GroupSeen]) -> Opening:
+    """Return what the group is, or what it is to be; raises `AlreadyExists` for another kind.
+
+    What leaders say counts more than what other replicas say, which may lag behind.
+    """
+    if not seen:
+        kind = GroupKind.QUEUE if request.kind is None else request.kind
+        return Opening(kind, request.config or GroupConfig(), request.start)
+    known = next((one for one in seen if one.leads), seen[0])
+    kind = known.kind if request.kind is None else request.kind
+    for one in seen:
+        if one.leads and one.topic in request.topics and one.kind is not kind:
+            is_kind = one.kind.name.lower()
+            raise AlreadyExists(f"the group {request.group} is of the kind {is_kind}")
+    return Opening(kind, known.config, request.start)
 
 
 def _check(request: ConsumeRequest) -> None:

@@ -100,6 +100,7 @@ class RemotePost:
                 opening.kind,
                 opening.config,
                 opening.start,
+                wanted.may_open,
             )
         )
         return _RemoteSeat(self, number)

@@ -58,6 +58,8 @@ class Attach(msgspec.Struct, frozen=True, array_like=True, tag=1):
     config: GroupConfig
     start: Start
     """What the group is, if it has to be opened here."""
+    may_open: bool = True
+    """Whether it may be opened here. Nodes of earlier releases open it in any case."""
 
 
 class Detach(msgspec.Struct, frozen=True, array_like=True, tag=2):
