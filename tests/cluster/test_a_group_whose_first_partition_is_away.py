@@ -31,8 +31,9 @@ SETTINGS = ClientSettings(request_timeout_s=20.0)
 
 
 @pytest.mark.parametrize("kind", [GroupKind.QUEUE, GroupKind.STREAM])
+@pytest.mark.parametrize("is_silent", [False, True], ids=["killed", "silent"])
 def test_a_group_goes_on_without_partition_0_and_takes_it_up_later(
-    run: Run, tmp_path: Path, kind: GroupKind
+    run: Run, tmp_path: Path, kind: GroupKind, is_silent: bool
 ) -> None:
     async def scenario() -> None:
         async with ProcessCluster(tmp_path) as cluster:
@@ -48,7 +49,11 @@ def test_a_group_goes_on_without_partition_0_and_takes_it_up_later(
                     await client.publish("orders", b"%d" % one, partition=one)
                 async with client.group("old", kind=kind).consume("orders") as consumer:
                     assert await _partitions(consumer, PARTITIONS) == set(range(PARTITIONS))
-                cluster.nodes[homes[0]].kill()
+                gone = cluster.nodes[homes[0]]
+                if is_silent:
+                    gone.pause()  # connections stay open, and nothing is answered
+                else:
+                    gone.kill()
 
                 # It is the only one that knows partition 0, and nothing is lost with it.
                 async with client.group("old").consume("orders") as consumer:
@@ -61,7 +66,10 @@ def test_a_group_goes_on_without_partition_0_and_takes_it_up_later(
                         await client.group("new").consume("orders").begin()
                     assert [one.name for one in await client.list_groups()] == ["old"]
 
-                    cluster.restart(homes[0])
+                    if is_silent:
+                        gone.resume()
+                    else:
+                        cluster.restart(homes[0])
                     await cluster.back(homes[0])
                     for one in away:
                         await _published(cluster, homes[0], client, one)

@@ -60,8 +60,13 @@ TOPICS_S: Final = 1.0
 """How often the topics are looked up, for new partitions."""
 
 VAIN_S: Final = 2.0
-"""Where a partition has lost its majority, the others have so long to be attached. Then the member
-takes part in those, or is told what is missing if there are none."""
+"""Where a partition has lost its majority, or a group that exists is attached in each topic, the
+other partitions have so long to be attached. Then the member takes part in those that are, or is
+told what is missing if there are none."""
+
+JOIN_SHARE: Final = 0.7
+"""Of the time that a request may take, what joining may. The rest is for asking what the group is:
+a caller that waits as long is told why it cannot be joined before it gives up."""
 
 NAMED_MAX: Final = 10
 """Partitions that a line of the log names."""
@@ -102,6 +107,8 @@ class LocalConsumption:
         self._error: AngariumError | None = None
         self._is_over = False
         self._has_begun = False
+        self._is_known = False
+        """Whether a leader of each topic has said that the group exists."""
         self._settled: set[str] = set()
         """Topics in which a leader has attached it: what the group is there is settled."""
         self._due: dict[Attachment, float] = {}
@@ -157,8 +164,10 @@ class LocalConsumption:
                     attachment.holdings.add((start, end), attempt)
         self._task = asyncio.create_task(self._look_after())
         try:
-            async with asyncio.timeout(self._node.config.request_timeout_s) as self._joining:
+            timeout_s = JOIN_SHARE * self._node.config.request_timeout_s
+            async with asyncio.timeout(timeout_s) as self._joining:
                 topics = self.membership.topics
+                self._is_known = all(one in known_in for one in topics)
                 firsts = [self._attachments[one, 0] for one in topics if one not in known_in]
                 for attachment in firsts:
                     await self._join(attachment)
@@ -264,6 +273,9 @@ class LocalConsumption:
         # Where the group is not known yet it is to be as it is here.
         self._opening = self._opening._replace(kind=kind, config=config)
         self._settled.add(attachment.topic)
+        if self._is_known and self._settled.issuperset(self.membership.topics):
+            # A node that is cut off silently neither attaches nor refuses.
+            self._wait_at_most(VAIN_S)
         waiting = self._joins.get(attachment)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -293,14 +305,15 @@ class LocalConsumption:
 
     def _wait_no_longer_than_it_helps(self, attachment: Attachment, error: AngariumError) -> None:
         self._refusal = error
+        if self._node.quorum.trouble(attachment.raft_group):
+            self._wait_at_most(VAIN_S)
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """Let joining wait no longer than this for partitions that are not attached yet."""
         joining = self._joining
         until = None if joining is None or joining.expired() else joining.when()
-        if (
-            joining is not None
-            and until is not None
-            and self._node.quorum.trouble(attachment.raft_group)
-        ):
-            joining.reschedule(min(until, self._loop.time() + VAIN_S))
+        if joining is not None and until is not None:
+            joining.reschedule(min(until, self._loop.time() + seconds))
 
     def _is_deleted(self, attachment: Attachment) -> bool:
         try:
