@@ -12,8 +12,9 @@ from angarium.machine.catalog.regions import Wish, reading_regions
 from angarium.machine.catalog.topics import Topics
 from angarium.node import origins
 from angarium.node.balance.layout import Layout
+from angarium.node.liveness import Beats
 from angarium.node.steering import next_change
-from angarium.testing.sim import operator
+from angarium.testing.sim import beats, operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,3 +114,34 @@ def followed_to_one_that_lags() -> Iterator[Replaced]:
         return True
 
     yield Replaced(operator, "lacks_little", lacks_little)
+
+
+@bug(seeds_max=2, run=scripted("silent-cut"))
+def silence_never_shows() -> Iterator[Replaced]:
+    """Only a connection that ends tells that a node is gone, and packets that vanish end none."""
+
+    def is_silent(*_: Any) -> bool:
+        return False
+
+    yield Replaced(Beats, "is_silent", is_silent)
+
+
+@bug(seeds_max=2, run=scripted("silent-cut"))
+def pause_taken_for_a_cut() -> Iterator[Replaced]:
+    """The shortest election timeout is all that a node may be silent."""
+
+    def patience_s(*, election_s: float, **_: Any) -> float:
+        return election_s
+
+    yield Replaced(beats, "patience_s", patience_s)
+
+
+@bug(seeds_max=2, run=scripted("silent-cut"))
+def silence_of_one_counted_for_all() -> Iterator[Replaced]:
+    """A node that hears from any other one takes all of them for alive."""
+    original = Beats.look
+
+    def look(self: Beats, nodes: Any, *, heard: Any) -> None:
+        original(self, nodes, heard=nodes if heard else ())
+
+    yield Replaced(Beats, "look", look)

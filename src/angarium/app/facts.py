@@ -114,3 +114,9 @@ class NodeFacts:
                 Sample(len(members) - alive, (("state", "silent"),)),
             ),
         )
+        yield Family(
+            "angarium_node_silences_total",
+            "counter",
+            "How often nothing came from another node for two election timeouts, over open links.",
+            (Sample(node.liveness.silences),),
+        )

@@ -129,6 +129,10 @@ class Admission:
         if is_address and not peers.is_up(node) and peers.address_of(node) != hello.address:
             peers.meet(node, hello.address)
 
+    def guests_of(self, node: NodeId) -> list[Connection]:
+        """Return the connections that a node has dialled to this one, and was admitted with."""
+        return [one for one in self._guests if one.peer.hello.node == node]
+
     def left(self, connection: Connection, _: AngariumError | None) -> None:
         """Hear that a connection is gone."""
         self._guests.discard(connection)

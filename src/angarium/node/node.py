@@ -46,6 +46,7 @@ from angarium.node.joining import Asking, ask_to_join, cluster_name, new_cluster
 from angarium.node.lacking import lacks, told
 from angarium.node.lag import LoopLag
 from angarium.node.levels import Levels
+from angarium.node.liveness import Liveness
 from angarium.node.marks import Marks
 from angarium.node.own_facts import OwnFacts
 from angarium.node.peers import Peers
@@ -119,7 +120,7 @@ class Node:
             ]
         )
         """Everybody who can be asked where other nodes are."""
-        self.rumours = Rumours(self)
+        self.rumours, self.liveness = Rumours(self), Liveness(self)
         self.admission, self.catalog = Admission(self), NodeCatalog(self)
         self.replicas, self._second = Replicas(self), SecondCluster(self)
         self._disk = OsDisk(config.data_directory, pause=time.sleep)
@@ -337,6 +338,7 @@ class Node:
             self.driver.tick,
             self.driver.keep_house,
             self.time.run,
+            self.liveness.run,
             self._placement.run,
             self.catalog.run,
             self.readiness.run,
@@ -444,6 +446,7 @@ class Node:
         if self.peers.is_up(node):
             self.rivals.let_in()
         self.quorum.link_changed(node)
+        self.readiness.look_again()
         self.rumours.link_changed(node)
         if self._host is not None and self.failure is None:
             self._host.link_changed(node)

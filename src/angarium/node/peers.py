@@ -107,6 +107,8 @@ class Peers:
         self._on_refused = on_refused
         self._on_change = on_change
         self._peers: dict[NodeId, _Peer] = {}
+        self._silent: set[NodeId] = set()
+        """Nodes with an open link over which nothing has come for too long (`Liveness`)."""
         self._leaving: set[asyncio.Task[None]] = set()
         self._told: dict[NodeId, str] = {}
         """Where the catalog last said that each node is."""
@@ -119,9 +121,17 @@ class Peers:
         return sorted(self._peers)
 
     def is_up(self, node: NodeId) -> bool:
-        """Tell whether `node` can be reached now."""
-        peer = self._peers.get(node)
-        return peer is not None and peer.control.is_up
+        """Tell whether `node` can be reached now: its link is up, and it is not silent."""
+        return self.control(node) is not None and node not in self._silent
+
+    def is_silent(self, node: NodeId) -> bool:
+        """Return whether nothing has come from `node` for too long, though its link is up."""
+        return node in self._silent
+
+    def mark(self, node: NodeId, *, is_silent: bool) -> None:
+        """Count a node whose link is up as unreachable, or as reachable again."""
+        (self._silent.add if is_silent else self._silent.discard)(node)
+        self._on_change(node)
 
     def is_up_as(self, replica: ReplicaId) -> bool:
         """Tell whether a node can be reached now, and still has the disk that `replica` lives on.
@@ -139,9 +149,19 @@ class Peers:
         return replica_id(NodeId(hello.node), Incarnation(hello.incarnation))
 
     def connection(self, node: NodeId) -> Connection | None:
-        """Return the connection to `node`, while there is one."""
+        """Return the connection to `node`, while it can be reached."""
+        return None if node in self._silent else self.control(node)
+
+    def control(self, node: NodeId) -> Connection | None:
+        """Return the same of a node that may be silent."""
         peer = self._peers.get(node)
         return None if peer is None else peer.control.connection
+
+    def connections(self, node: NodeId) -> list[Connection]:
+        """Return every open connection that this node has dialled to `node`."""
+        peer = self._peers.get(node)
+        links = () if peer is None else (peer.control, peer.bulk)
+        return [one.connection for one in links if one.connection is not None]
 
     def address_of(self, node: NodeId) -> str:
         """Return where `node` is looked for."""
@@ -178,12 +198,16 @@ class Peers:
         known = self._peers.get(node)
         if known is not None:
             # What answers was checked to be `node`: where it is beats where it is said to be.
-            if known.address == address or known.control.is_up:
+            if known.address == address or self.is_up(node):
                 return
             self._drop(node)
         self._peers[node] = _Peer(
-            address, self._greeting, node, self._on_change, self._on_refused, self._tls(node)
+            address, self._greeting, node, self._link_changed, self._on_refused, self._tls(node)
         )
+
+    def _link_changed(self, node: NodeId) -> None:
+        self._silent.discard(node)  # a link that is new has just been heard
+        self._on_change(node)
 
     def look_at_home(self, node: NodeId) -> None:
         """Keep the link to `node` where the catalog says it is, whatever answers elsewhere."""
@@ -204,6 +228,7 @@ class Peers:
         self._drop(node)
 
     def _drop(self, node: NodeId) -> None:
+        self._silent.discard(node)
         peer = self._peers.pop(node, None)
         if peer is not None:
             task = asyncio.create_task(peer.stop())
@@ -258,15 +283,15 @@ class Peers:
         *,
         timeout_s: float,
     ) -> Frame:
-        """Ask `node`; raises `Unreachable` while there is no way to it."""
-        peer = self._peers.get(node)
-        if peer is None:
-            raise Unreachable(f"node {node} is not known here")
-        return await peer.control.request(operation, header, payload, timeout_s=timeout_s)
+        """Ask `node`; raises `Unreachable` while there is no way to it, or it is silent."""
+        link = self.link(node)
+        return await link.request(operation, header, payload, timeout_s=timeout_s)
 
     def link(self, node: NodeId) -> Link:
         """Return the link to `node`, for streams; raises `Unreachable`."""
         peer = self._peers.get(node)
         if peer is None:
             raise Unreachable(f"node {node} is not known here")
+        if node in self._silent:
+            raise Unreachable(f"nothing comes from node {node} ({peer.address}) any more")
         return peer.control

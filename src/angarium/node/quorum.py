@@ -63,6 +63,10 @@ class Quorum:
         else:
             self._down_since.setdefault(node, self._clock())
 
+    def fell_silent(self, node: NodeId, silent_s: float) -> None:
+        """Hear that nothing has come from a node for so long: that counts as time it was away."""
+        self._down_since.setdefault(node, self._clock() - silent_s)
+
     def silent_ms(self) -> dict[NodeId, int]:
         """Return the nodes that cannot be reached, and for how long that has been so."""
         node, now = self._node, self._clock()
@@ -82,6 +86,14 @@ class Quorum:
             return NotLeader(trouble)
         name = self._node.catalog.name_of(group)
         return NotLeader(f"{name} is electing a leader; try again in a moment")
+
+    def check(self, group: RaftGroupId) -> None:
+        """Raise why a partition that this node leads takes nothing: a majority is unreachable.
+
+        Raft has a leader step down for that, but only some time after it was used again.
+        """
+        if self._down_since and (trouble := self.trouble(group)):
+            raise NotLeader(trouble)
 
     def lasting(self, group: RaftGroupId) -> str:
         """Say why a partition has no leader, and will have none; empty for an election."""
@@ -105,7 +117,9 @@ class Quorum:
         replicas = [*([host.catalog] if host.catalog else []), *host.replicas.values()]
         alike: dict[_Shortage, list[RaftGroupId]] = {}
         for group in (one.group for one in replicas if self._has_a_vote(one.group)):
-            if self.is_led(group):
+            leader = self._node.leader_of(group)
+            # A leader that lost its majority learns it from Raft only where something happens.
+            if leader != self._node.id and self.is_led(group):
                 continue
             shortage = self._shortage(group)
             if shortage is not None:
@@ -191,6 +205,9 @@ class Quorum:
             return ()
         if group == CATALOG_GROUP:
             return list(map(node_of, catalog.raft.conf_state.voters))
+        if group in node.host.replicas and node.leader_of(group) == node.id:
+            # Its leader knows who votes; the catalog says who is to.
+            return list(map(node_of, node.host.replicas[group].raft.conf_state.voters))
         partition = node.catalog.machine.topics.partitions.get(group)
         return () if partition is None else partition.voters
 

@@ -77,6 +77,10 @@ class Readiness:
             self._found, self._found_at = self._look(), now
         return self._found
 
+    def look_again(self) -> None:
+        """Have the sources asked anew: something has changed that they depend on."""
+        self._found = None
+
     def _look(self) -> tuple[str, ...]:
         node = self._node
         found = [] if node.is_member else ["not a member yet"]

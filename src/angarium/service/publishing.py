@@ -76,6 +76,7 @@ class Publisher:
         replica = self._node.replicas.leading(group)
         if replica is None:
             return False
+        self._node.quorum.check(group)
         settings = topic.settings
         if settings.leaders_follow:
             self._node.origins.count(group, self._region_of(request))

@@ -77,8 +77,9 @@ class Channel(asyncio.BufferedProtocol):
             self.loop, bytes_max=limits.outgoing_bytes_max, on_room=self._read_on
         )
         self._keepalive = Keepalive(
-            self.loop, self._outgoing, limits=limits, ping=self._ping, give_up=self._give_up
+            self.loop, self._outgoing, limits=limits, ping=self.ping, give_up=self.give_up
         )
+        self._is_heard = False
         # Frames of the last read that were not handled: our answers are not taken, or we rest.
         self._unhandled: deque[Frame] = deque()
         self._is_reading = True
@@ -203,6 +204,7 @@ class Channel(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Handle the frames that these bytes complete."""
         self._keepalive.heard()
+        self._is_heard = True
         self._handle(self._decoder.advance(nbytes))
 
     def eof_received(self) -> None:
@@ -321,11 +323,18 @@ class Channel(asyncio.BufferedProtocol):
 
     # --- keep-alive -------------------------------------------------------------------------
 
-    def _ping(self) -> None:
+    def take_heard(self) -> bool:
+        """Return whether any bytes came since this was called last; for one caller only."""
+        is_heard, self._is_heard = self._is_heard, False
+        return is_heard
+
+    def ping(self) -> None:
+        """Have the peer send something; a peer that takes none of our bytes is not asked."""
         if not self._outgoing.is_full:
             self.put(FrameKind.PING, 0, 0, b"", ())
 
-    def _give_up(self, why: str) -> None:
+    def give_up(self, why: str) -> None:
+        """Abort: the peer is not there any more. Requests under way fail with `ConnectionLost`."""
         if self.error is None:
             self.error = ConnectionLost(f"{self.address} {why}")
         self._abort()

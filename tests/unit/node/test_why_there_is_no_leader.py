@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from angarium.errors import CorruptData, NotLeader
-from angarium.ids import CATALOG_GROUP, NodeId, RaftGroupId
+from angarium.ids import CATALOG_GROUP, Incarnation, NodeId, RaftGroupId, replica_id
 from angarium.node import quorum
 
 GROUP = RaftGroupId(7)
+
+
+def votes_of(*nodes: int) -> SimpleNamespace:
+    voters = [replica_id(NodeId(one), Incarnation(1)) for one in nodes]
+    return SimpleNamespace(conf_state=SimpleNamespace(voters=voters))
 
 
 def a_node(
@@ -30,8 +35,8 @@ def a_node(
         id=NodeId(1),
         peers=SimpleNamespace(is_up=up.__contains__, address_of=lambda node: f"h:{node}"),
         host=SimpleNamespace(
-            catalog=SimpleNamespace(group=CATALOG_GROUP),
-            replicas={GROUP: SimpleNamespace(group=GROUP)},
+            catalog=SimpleNamespace(group=CATALOG_GROUP, raft=votes_of(1)),
+            replicas={GROUP: SimpleNamespace(group=GROUP, raft=votes_of(*replicas))},
             witnesses={},
         ),
         leader_of=lambda group: NodeId(1) if group == CATALOG_GROUP else led_by,
@@ -92,3 +97,35 @@ def test_who_only_reads_a_partition_is_ready_without_it() -> None:
         assert not looking.is_led(GROUP), "its leader cannot be reached"
         assert len(looking.reasons()) == count
         assert looking.trouble(GROUP), "and that is told of the partition all the same"
+
+
+def test_a_leader_without_a_majority_is_not_ready_and_takes_nothing() -> None:
+    clock = Clock()
+    up = {2, 3}
+    looking = quorum.Quorum(a_node(up=up, led_by=1), clock=clock)
+    clock.now += 60
+    looking.check(GROUP)
+    for gone in (2, 3):
+        up.discard(gone)
+        looking.link_changed(NodeId(gone))
+    clock.now += quorum.ELECTION_S_MAX
+    (reason,) = looking.reasons()
+    assert "partition 2 of orders has 1 of 3 replicas" in reason
+    with pytest.raises(NotLeader, match="1 of 3 replicas"):
+        looking.check(GROUP)
+
+
+def test_the_time_of_a_silence_counts_as_time_away() -> None:
+    clock = Clock()
+    up = {2}
+    looking = quorum.Quorum(a_node(up=up), clock=clock)
+    clock.now += 60
+    assert looking.trouble(GROUP) == ""
+    up.clear()
+    looking.fell_silent(NodeId(3), quorum.ELECTION_S_MAX + 1)
+    looking.fell_silent(NodeId(2), quorum.ELECTION_S_MAX)
+    looking.link_changed(NodeId(2))
+    assert looking.trouble(GROUP), "it was silent for as long as an election may take"
+    up.add(2)
+    looking.link_changed(NodeId(2))
+    assert looking.trouble(GROUP) == ""

@@ -1,9 +1,9 @@
 """The network between nodes, as a small proxy that can be cut: both ways or one way.
 
 Every node is reached through a gate of its own, whose port it advertises. The first frame of a
-connection says who dials, so a gate knows which two nodes each byte travels between. A cut holds
-bytes back as a real one does: whoever sent them does not know, and they arrive when the cut ends,
-if the connection lives that long. New connections across a cut are accepted and never answered.
+connection says who dials, so a gate knows which two nodes each byte travels between. A cut is
+silent: it holds bytes back and resets nothing, so the sender does not know, and they arrive when
+the cut ends, if the connection lives that long. New connections across a cut are never answered.
 
 It needs no privileges, and works wherever Python does.
 """

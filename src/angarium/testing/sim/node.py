@@ -23,6 +23,7 @@ from angarium.replica.host import Host
 from angarium.replica.listener import HostListener
 from angarium.replica.pacing import OUTRUN_FACTOR
 from angarium.testing.disk import SimulatedDisk
+from angarium.testing.sim.beats import SimBeats
 from angarium.testing.sim.clock import MILLISECOND
 from angarium.testing.sim.round_trips import SimRoundTrips
 from angarium.testing.sim.service import SimService
@@ -128,6 +129,8 @@ class SimNode:
         self.time = SimTimekeeping(self) if world.settings.retention else None
         """What it does about time, in a run in which clocks may be wrong."""
         self._round_trips = SimRoundTrips(self) if world.settings.wan is not None else None
+        self.beats = SimBeats(self) if world.settings.beating else None
+        """Who is alive as far as it knows, in a run in which that is looked at."""
 
     @property
     def replica(self) -> ReplicaId:
@@ -183,6 +186,8 @@ class SimNode:
             self.later(GREETING, self.hear_catalog)
         if self._round_trips is not None:
             self._round_trips.begin()
+        if self.beats is not None:
+            self.beats.begin()
         with self._surviving:
             self._renew_lost()
             if self.world.is_formed:
@@ -428,6 +433,8 @@ class SimNode:
             case _ if self.time is not None and self.time.handle(payload):
                 pass
             case _ if self._round_trips is not None and self._round_trips.handle(payload):
+                pass
+            case _ if self.beats is not None and self.beats.handle(payload):
                 pass
             case _:
                 assert self.service.handle(host, payload), "only nodes and clients speak here"

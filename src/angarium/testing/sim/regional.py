@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from angarium.testing.history import Result
-from angarium.testing.sim.clock import SECOND
+from angarium.testing.sim.clock import MILLISECOND, SECOND
 from angarium.testing.sim.following import FollowingLeaders
 from angarium.testing.sim.script import (
     GROUP,
@@ -23,6 +23,7 @@ from angarium.testing.sim.settings import Settings, in_regions, with_following
 from angarium.testing.sim.wan import Living, even_wan
 
 if TYPE_CHECKING:
+    from angarium.ids import NodeId
     from angarium.testing.sim.world import World
 
 ONE_WAY_MS = 80
@@ -32,6 +33,7 @@ SPREAD = replace(
     nodes=6,
     replicas=3,
     wan=even_wan(regions=3, one_way_ms=ONE_WAY_MS),
+    beating=True,
 )
 """Three regions of two nodes, a replica in each."""
 
@@ -43,6 +45,12 @@ HOMED = replace(
 
 FOLLOWING = replace(with_following(Settings(readers=1)), nodes=3, groups=1, producers=4)
 """Three regions of one node, and leaders that follow their publishers."""
+
+BRIEF_MS = 1_000
+"""A silence that is none: a process that is paused for so long goes on as if nothing had been."""
+
+NOTICED_WITHIN_MS = 600
+"""Looks at the beats of both sides, and one way between regions."""
 
 LEADER_WITHIN = 5 * SECOND
 """How long after the loss of its leader's region a partition that is spread may take to have
@@ -108,6 +116,41 @@ def mute_region(world: World) -> None:
         let_pass(world, 4_000)
         world.network.heal()
     let_pass(world, 2_000)
+
+
+@schedule(SPREAD)
+def silent_cut(world: World) -> None:
+    """A leader's node is cut off without a word: all know it soon, and not too soon.
+
+    What clients do goes on meanwhile. A cut of a second changes nothing but who leads.
+    """
+    let_pass(world, 3_000)
+    _expect_silent(world, set(), "before the cut")
+    for _ in range(2):
+        node = leader(world)
+        others = {one.name for one in world.nodes.values()} - {node.name}
+        world.network.cut_between({node.name}, others)
+        world.faults.record("silent_cut", node.name)
+        let_pass(world, BRIEF_MS)
+        _expect_silent(world, set(), f"after {BRIEF_MS} ms of a cut")
+        assert node.beats is not None
+        let_pass(world, node.beats.patience // MILLISECOND - BRIEF_MS + NOTICED_WITHIN_MS)
+        _expect_silent(world, {node.id}, "during the cut")
+        world.network.heal()
+        let_pass(world, 2_000)
+        _expect_silent(world, set(), "after the cut")
+
+
+def _expect_silent(world: World, gone: set[NodeId], when: str) -> None:
+    """Note an incident unless exactly these, and all others to them, count as silent."""
+    for node in world.nodes.values():
+        assert node.beats is not None
+        expected = set(world.node_ids) - {node.id} if node.id in gone else gone
+        if node.beats.silent != expected:
+            found = sorted(node.beats.silent)
+            world.history.incidents.append(
+                f"C10: {when} {node.name} takes {found} for silent, not {sorted(expected)}"
+            )
 
 
 @schedule(FOLLOWING)

@@ -105,6 +105,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "lost-region": regional.lost_region,
     "lost-home": regional.lost_home,
     "mute-region": regional.mute_region,
+    "silent-cut": regional.silent_cut,
     "followed-behind": regional.followed_behind,
     "tie-broken": witnessed.tie_broken,
     "witness-moved": witnessed.witness_moved,

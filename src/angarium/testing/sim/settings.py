@@ -197,6 +197,8 @@ class Settings:
     """Whether a topic is given partitions, with publishers and readers that mind its keys."""
     replacing: bool = False
     """Whether disks are replaced, or put back as they were, whenever the cluster lets them go."""
+    beating: bool = False
+    """Whether nodes find out by a beat who is alive, as real ones do."""
     staging: bool = False
     """Whether transactions have several stages, which travel as files beside snapshots, and every
     commit is carried out by steps, as only large ones are otherwise."""

@@ -9,6 +9,7 @@ from angarium.testing.cluster.chaos.ground import PARTITIONS, TOPIC
 from angarium.testing.cluster.chaos.line import Line
 from angarium.testing.cluster.faults import kill_leader, part_leader, pause_leader
 from angarium.testing.cluster.live import LiveLoad
+from angarium.testing.cluster.silence import cut_silently, pause_briefly
 from angarium.testing.cluster.waiting import now_micros
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 FAILOVER_SECONDS_MAX: Final = 2.0
 """The promise: from a leader's death to the first CONSISTENT ack."""
+
+NOTICED_SECONDS_MAX: Final = 4.0
+"""The promise: from the moment at which a node's packets vanish until it says that it is not ready,
+and every other one that it is not alive."""
 
 
 async def kills(ground: Ground, mode: DeliveryMode) -> Line:
@@ -78,4 +83,29 @@ async def parts(ground: Ground, mode: DeliveryMode) -> Line:
                 partition = number % PARTITIONS
                 await part_leader(cluster, load, line.recovery, partition=partition)
             await ground.judge(line, load)
+    return line
+
+
+async def silent_cuts(ground: Ground) -> Line:
+    """Let a leader's packets vanish until all notice; then stop it for a second, unnoticed."""
+    line = Line("node cut off silently, noticed", DeliveryMode.CONSISTENT.name, ground.times)
+    async with ground.cluster(parted=True) as cluster:
+        assert cluster.network is not None
+        await cluster.create_topic(TOPIC, partitions=PARTITIONS)
+        async with ground.load(cluster) as load:
+            for number in range(ground.times):
+                node = await cluster.leader(TOPIC, number % PARTITIONS)
+                try:
+                    noticed = await cut_silently(cluster, node)
+                    line.recovery.gaps_s += [noticed.unready_s, noticed.not_alive_s]
+                except TimeoutError as unnoticed:
+                    line.violations.append(str(unnoticed))
+                finally:
+                    cluster.network.heal()
+                await cluster.settled(topics=[TOPIC])
+                line.violations += await pause_briefly(cluster, node)
+                await cluster.settled(topics=[TOPIC])
+            await ground.judge(line, load)
+    line.expect_within(NOTICED_SECONDS_MAX)
+    line.note = "until the node is not ready and no other one calls it alive"
     return line

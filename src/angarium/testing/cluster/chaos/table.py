@@ -10,7 +10,13 @@ from angarium.modes import DeliveryMode
 from angarium.testing.cluster.chaos.addresses import every_address_changed
 from angarium.testing.cluster.chaos.clocks import clock_ahead
 from angarium.testing.cluster.chaos.groups import groups
-from angarium.testing.cluster.chaos.leaders import kills, live_kills, parts, pauses
+from angarium.testing.cluster.chaos.leaders import (
+    kills,
+    live_kills,
+    parts,
+    pauses,
+    silent_cuts,
+)
 from angarium.testing.cluster.chaos.membership import joins_and_removals
 from angarium.testing.cluster.chaos.nodes import (
     many_partitions,
@@ -34,6 +40,7 @@ FAULTS: Final[Mapping[str, Sequence[Callable[[Ground], Awaitable[Line]]]]] = {
     "kill": [partial(kills, mode=_CONSISTENT), partial(kills, mode=_EVENTUAL), live_kills],
     "pause": [partial(pauses, mode=_CONSISTENT), partial(pauses, mode=_EVENTUAL)],
     "part": [partial(parts, mode=_CONSISTENT), partial(parts, mode=_EVENTUAL)],
+    "silent": [silent_cuts],
     "rolling": [rolling],
     "wipe": [wipes],
     "replaced": [replaced_when_idle],

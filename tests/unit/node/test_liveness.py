@@ -1,0 +1,92 @@
+"""Who is alive: decided from what was heard, the allowance for the way, and looks at the time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angarium.ids import NodeId
+from angarium.node.liveness import ABORT_FACTOR, PATIENCE_S_MIN, Beats, patience_s
+
+ONE, TWO = NodeId(1), NodeId(2)
+LOOK_S = 0.2
+PATIENCE_S = 2.0
+
+
+def beats(patience: float = PATIENCE_S) -> Beats:
+    return Beats(look_s=LOOK_S, patience=lambda _: patience)
+
+
+def looks(seconds: float) -> int:
+    return round(seconds / LOOK_S)
+
+
+def test_two_of_the_longest_election_timeouts_without_a_byte_are_silence() -> None:
+    found = beats(patience_s(election_s=0.5, way_s=0.0, way_s_max=1.0))
+    for _ in range(looks(2.0) - 1):
+        found.look([ONE], heard=[])
+        assert not found.is_silent(ONE)
+    found.look([ONE], heard=[])
+    assert found.is_silent(ONE)
+    assert found.silent_s(ONE) == pytest.approx(2.0)
+    assert not found.is_given_up(ONE)
+
+
+def test_a_pause_of_a_second_is_none_however_short_ticks_are() -> None:
+    for election_s in (0.05, 0.2, 0.5):
+        found = beats(patience_s(election_s=election_s, way_s=0.0, way_s_max=0.1))
+        for _ in range(looks(1.0) + 1):  # what came last may have come a look before the pause
+            found.look([ONE], heard=[])
+        assert not found.is_silent(ONE), election_s
+
+
+def test_the_way_to_a_node_is_allowed_for_up_to_a_bound() -> None:
+    near = patience_s(election_s=0.5, way_s=0.001, way_s_max=1.0)
+    far = patience_s(election_s=0.5, way_s=0.4, way_s_max=1.0)
+    absurd = patience_s(election_s=0.5, way_s=60.0, way_s_max=1.0)
+    assert far - near == pytest.approx(0.399)
+    assert absurd == pytest.approx(3.0)
+    assert patience_s(election_s=0.001, way_s=0.0, way_s_max=1.0) == PATIENCE_S_MIN
+
+
+def test_whatever_is_heard_ends_the_silence_of_that_node_alone() -> None:
+    found = beats()
+    for _ in range(looks(PATIENCE_S)):
+        found.look([ONE, TWO], heard=[TWO])
+    assert found.is_silent(ONE)
+    assert found.silent_s(TWO) == 0.0
+    found.look([ONE, TWO], heard=[ONE])
+    assert not found.is_silent(ONE)
+    assert found.silent_s(TWO) == pytest.approx(LOOK_S)
+
+
+def test_connections_stay_until_the_silence_is_long() -> None:
+    found = beats()
+    for _ in range(looks(ABORT_FACTOR * PATIENCE_S) - 1):
+        found.look([ONE], heard=[])
+    assert found.is_silent(ONE)
+    assert not found.is_given_up(ONE)
+    found.look([ONE], heard=[])
+    assert found.is_given_up(ONE)
+
+
+def test_a_node_whose_link_ended_begins_anew() -> None:
+    found = beats()
+    for _ in range(looks(PATIENCE_S)):
+        found.look([ONE], heard=[])
+    found.look([], heard=[])
+    assert found.silent_s(ONE) == 0.0
+    assert not found.is_silent(ONE)
+
+
+@given(st.lists(st.booleans(), max_size=60), st.floats(0.0, 1.0))
+def test_silent_is_who_was_not_heard_for_so_long_and_nobody_else(
+    heard: list[bool], way_s: float
+) -> None:
+    allowed = patience_s(election_s=0.5, way_s=way_s, way_s_max=1.0)
+    found = beats(allowed)
+    for one in heard:
+        found.look([ONE], heard=[ONE] if one else [])
+    quiet = next((at for at, one in enumerate(reversed(heard)) if one), len(heard))
+    assert found.is_silent(ONE) == (quiet * LOOK_S >= allowed)
