@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from angarium.errors import InvalidArgument
+from angarium.errors import AngariumError, InvalidArgument
 from angarium.ids import Buffer, NodeId, Offset
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ class Interest(msgspec.Struct, frozen=True, kw_only=True):
     at_least: Offset | None = None
     """As in `FetchRequest`: up to this offset, what a replica does not have comes from the leader,
     instead of when the replica gets it."""
+    may_fail_alone: bool = False
+    """Whether a failure of this partition is a delivery (`Delivery.failure`) and ends nothing else.
+    Otherwise the whole subscription ends with it."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,6 +123,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     fenced: bool = False
     """True where nothing more comes of the partition: it has come to the fence of the layout after
     the one that the interest named. There are no batches."""
+    failure: AngariumError | None = None
+    """Why nothing more comes of the partition, where the interest allows for that. There are no
+    batches."""
     node: NodeId = NodeId(0)
     region: str = ""
     staleness_ms: int = 0

@@ -7,13 +7,14 @@ take effect twice) is repeated only after errors that are definite: nothing had 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import (
     AngariumError,
     NotLeader,
     PreconditionFailed,
     QuotaExceeded,
+    TooStale,
     retry_after_of,
 )
 from angarium.retrying import Tries, is_worth_repeating
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from angarium.ids import Buffer
     from angarium.wire import Connection, Frame, Header
     from angarium.wire.operations import Operation
+
+STALE_S_MAX: Final = 0.5
+"""For so long a read is sent again that no replica is new enough for. The node has asked the leader
+each time, and the reader has to choose: wait, or be content with less."""
 
 
 class Calls:
@@ -93,6 +98,8 @@ class Calls:
                 if not is_quota and not is_worth_repeating(
                     error, may_repeat=may_repeat, passing=passing
                 ):
+                    raise
+                if isinstance(error, TooStale) and loop.time() - began >= STALE_S_MAX:
                     raise
                 self._learn(error, partition, connection)
                 pause_s = tries.next_pause_s(at_least_s=retry_after_of(error) or 0.0)

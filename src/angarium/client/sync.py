@@ -67,6 +67,15 @@ class SyncSubscription(Bridged[Subscription]):
         """Yield each batch as a `pyarrow.RecordBatch`; needs the extra `angarium[arrow]`."""
         return (batch.to_arrow() for batch in self.batches())
 
+    @property
+    def waiting_for(self) -> dict[tuple[str, int], AngariumError]:
+        """The partitions that are not read because they have no leader; see `Subscription`."""
+
+        async def look() -> dict[tuple[str, int], AngariumError]:
+            return self._there.waiting_for
+
+        return self._elsewhere.call(look())
+
     next_batch = blocking(Subscription.next_batch)
     add = blocking(Subscription.add)
     drop = blocking(Subscription.drop)

@@ -44,6 +44,10 @@ class Waiting:
         if reason in self._told or len(self._told) >= REASONS_MAX:
             return
         self._told[reason] = now
+        self.tell(error)
+
+    def tell(self, error: AngariumError) -> None:
+        """Pass on, now and once, what a subscription does without until that has passed."""
         try:
             self._tell(error)
         except Exception:

@@ -13,7 +13,16 @@ from angarium.api import FETCH_BYTES_MAX, FETCH_WAIT_MS_MAX, FetchResult, StartA
 from angarium.api.reading import check_start
 from angarium.batch import Batch, split
 from angarium.batch.deadlines import expired_among
-from angarium.errors import AngariumError, CorruptData, InvalidArgument, LayoutChanged, TooStale
+from angarium.errors import (
+    AngariumError,
+    CorruptData,
+    InvalidArgument,
+    LayoutChanged,
+    NotLeader,
+    OutcomeUnknown,
+    TooStale,
+    Unreachable,
+)
 from angarium.ids import Offset
 from angarium.replica.starts import offset_of
 from angarium.service.confirming import Confirming, confirm
@@ -42,6 +51,13 @@ HEARD_OF_MS: Final = 200
 
 LAG_MS_MAX: Final = 500
 """How long a replica is given to get what its reader knows of; then the leader is asked."""
+
+STALENESS_S_MAX: Final = 1.0
+"""How long it may take to find out whether anything as new as a reader's bound can be read, beside
+the way to the leader; then `TooStale` is raised."""
+
+WAY_MS_MAX: Final = 1_000
+"""How much is allowed for that way at the most."""
 
 READER_S: Final = 1.0
 """Whoever was told of new records so lately will wait for more, or does already."""
@@ -115,6 +131,31 @@ class Fetching:
                 f"{request.offset}, {request.bytes_max} and {request.wait_ms}"
             )
         partition = await self._topics.partition(request.topic, request.partition)
+        if request.max_staleness_ms is None:
+            return await self._fetch(request, partition)
+        try:
+            async with asyncio.timeout(self._bounded_s(request, partition)):
+                return await self._fetch(request, partition)
+        except TimeoutError:
+            why = "and nothing that is answers in time"
+        except (NotLeader, Unreachable, OutcomeUnknown) as error:
+            why = f"and the leader does not answer: {error}"
+        raise TooStale(f"{_not_known_new(request)} ms old or newer, {why}")
+
+    def _bounded_s(self, request: FetchRequest, partition: Partition) -> float:
+        """Return how long a read with a bound may take, in seconds.
+
+        What it waits for records, `STALENESS_S_MAX`, and twice the way to the farthest voter and
+        back: the leader is asked, and asks a majority. A replica that is cut off would have its
+        readers wait for as long as requests may take otherwise.
+        """
+        assert request.max_staleness_ms is not None
+        wait_ms = min(request.wait_ms, FETCH_WAIT_MS_MAX, request.max_staleness_ms)
+        others = [one for one in partition.replicas if one != self._node.id]
+        way_ms = max((self._node.round_trip_ms(one) or 0.0 for one in others), default=0.0)
+        return (wait_ms + min(2 * way_ms, WAY_MS_MAX)) / 1_000 + STALENESS_S_MAX
+
+    async def _fetch(self, request: FetchRequest, partition: Partition) -> FetchResult:
         replica = self._node.replicas.full(partition.group)
         if replica is None:
             return await self._forward(request, await self._holder(request, partition))
@@ -198,7 +239,7 @@ class Fetching:
 
     async def _from_leader(self, request: FetchRequest, partition: Partition) -> FetchResult:
         """Let the leader answer what no replica here is new enough for."""
-        why = f"{request.topic}[{request.partition}] is not known to be {request.max_staleness_ms}"
+        why = _not_known_new(request)
         if request.forwarded:
             raise TooStale(f"{why} ms old or newer at node {self._node.id}")
         try:
@@ -282,6 +323,11 @@ class Fetching:
             timeout_s=self._node.config.request_timeout_s,
         )
         return frame.read(FindOffsetAnswer).offset
+
+
+def _not_known_new(request: FetchRequest) -> str:
+    place = f"{request.topic}[{request.partition}]"
+    return f"{place} is not known to be {request.max_staleness_ms}"
 
 
 def before(batches: list[memoryview], fence: Offset) -> list[memoryview]:

@@ -321,8 +321,27 @@ class LocalSubscription:
             self._arrived.append(_stop_of(interest))
             self._something.set()
         except AngariumError as error:
-            self._error = error
+            if interest.may_fail_alone:
+                self._ended_alone(cursor, error)
+            else:
+                self._error = error
             self._something.set()
+
+    def _ended_alone(self, cursor: _Cursor, error: AngariumError) -> None:
+        """Deliver nothing more of a partition that cannot be read, and say why."""
+        interest = cursor.interest
+        place = (interest.topic, interest.partition)
+        if self._cursors.get(place) is cursor:
+            del self._cursors[place]
+            self._dispatcher.leave(*place, self)
+            self._arrived.append(
+                Delivery(
+                    topic=interest.topic,
+                    partition=interest.partition,
+                    batches=(),
+                    failure=error,
+                )
+            )
 
     async def _page(self, cursor: _Cursor) -> FetchResult:
         """Return what a node with a replica has from there on, waiting for it a while."""

@@ -125,7 +125,7 @@ class CountedSubscription:
     async def __aiter__(self) -> AsyncIterator[Delivery]:
         async for delivery in self._inner:
             batches = delivery.batches
-            if delivery.fenced:
+            if not batches:  # only why nothing more comes
                 records = 0
             elif delivery.live:
                 records = sum([len(Batch.trusted(one)) for one in batches])

@@ -50,6 +50,7 @@ from angarium.wire.operations import (
     CreateTopicHeader,
     Delivered,
     Drop,
+    Ended,
     FetchAnswer,
     FetchHeader,
     FindOffsetAnswer,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
 
     from tests.component.client.fake_faults import Fault
 
+    from angarium.errors import AngariumError
     from angarium.ids import Buffer
     from angarium.wire import Request, Stream
 
@@ -181,6 +183,8 @@ class Node:
     async def _find_offset(self, request: Request) -> None:
         header = request.read(FindOffsetHeader)
         partition = self.cluster.partition(header.topic, header.partition)
+        if partition.leader is None:
+            raise NotLeader(partition.trouble or "an election")
         request.answer(FindOffsetAnswer(partition.offset_of(header.start)))
 
     async def _open_producer(self, request: Request) -> None:
@@ -193,8 +197,11 @@ class Node:
         reading: dict[int, asyncio.Task[None]] = {}
         placed: dict[int, Partition] = {}
 
-        def want(one: Want) -> None:
+        async def want(one: Want) -> None:
             partition = self.cluster.partition(one.topic, one.partition)
+            if partition.leader is None:
+                await stream.send(Ended(one.number, NotLeader.code, partition.trouble))
+                return
             offset = partition.offset_of(one.start)
             placed[one.number] = partition
             partition.listeners.append((stream, one.number))
@@ -204,15 +211,17 @@ class Node:
 
         def drop(number: int) -> None:
             reading.pop(number).cancel()
-            placed.pop(number).listeners.remove((stream, number))
+            listeners = placed.pop(number).listeners
+            if (stream, number) in listeners:
+                listeners.remove((stream, number))
 
         try:
             for one in stream.opening.read(Wants).wants:
-                want(one)
+                await want(one)
             async for frame in stream:
                 wish: Any = frame.read(Wish)  # type: ignore[arg-type]
                 if isinstance(wish, Want):
-                    want(wish)
+                    await want(wish)
                 elif isinstance(wish, Drop) and wish.number in reading:
                     drop(wish.number)
         finally:
@@ -327,6 +336,12 @@ class Cluster:
         self.topics[name] = topic
         topic.partitions += [Partition(leader=1 + at % len(self.nodes)) for at in range(partitions)]
         return topic
+
+    async def end(self, name: str, number: int, error: AngariumError) -> None:
+        """Have every stream that reads a partition told that it ends there."""
+        for stream, listening in self.partition(name, number).listeners:
+            await stream.send(Ended(listening, error.code, str(error)))
+        self.partition(name, number).listeners.clear()
 
     def topic(self, name: str) -> Topic:
         if name not in self.topics:

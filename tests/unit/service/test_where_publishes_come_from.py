@@ -42,6 +42,7 @@ def a_node(*, leads: bool, follows: bool = True) -> Any:
         ),
         replicas=SimpleNamespace(leading=lambda _: object() if leads else None),
         origins=Origins(),
+        quorum=SimpleNamespace(check=lambda _: None),
         driver=SimpleNamespace(publish=lambda *_: None),
         peers=SimpleNamespace(request=request),
         headers=headers,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from angarium.batch.deadlines import Ranges
     from angarium.client.reading.link import Link
+    from angarium.errors import AngariumError
     from angarium.ids import Offset
 
 
@@ -25,12 +26,16 @@ class Cursor:
 
     __slots__ = (
         "at_least",
+        "failures",
+        "hindrance",
+        "is_waited_for",
         "layout",
         "link",
         "max_staleness_ms",
         "next_offset",
         "number",
         "partition",
+        "retry_at",
         "start",
         "strikes",
         "topic",
@@ -60,6 +65,14 @@ class Cursor:
         """The stream it comes over at the moment."""
         self.strikes = 0
         """How often it was refused in a row with an error that should not pass by itself."""
+        self.hindrance: AngariumError | None = None
+        """Why it could not be read when that was tried last; `Absent` keeps this and the rest."""
+        self.failures = 0
+        """How often in a row."""
+        self.retry_at = 0.0
+        """Not tried again before, in the event loop's time."""
+        self.is_waited_for = False
+        """Whether the subscription does without it until it has a leader."""
 
     @property
     def resumption(self) -> Start:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.api import Start, StartAt
 from angarium.batch import split
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from angarium.client.reading.starts import StartLike
     from angarium.client.records import ReceivedBatch, Record
     from angarium.wire import Frame
+
+STALENESS_S: Final = 2.0
+"""How much longer an answer may take where the age of what is read has a bound: a node looks for
+something new enough for a second, and longer where the leader is in another region."""
 
 
 async def fetched(
@@ -116,7 +120,8 @@ async def _asked(
         header,
         partition=(topic, partition),
         is_read=not fresh,
-        wait_s=wait_s,
+        # A node may take so much longer to find out how old its replica is.
+        wait_s=wait_s + (0.0 if max_staleness_ms is None else STALENESS_S),
     )
     reach.seen.note(topic, partition, frame.read(FetchAnswer).end_offset)
     return frame

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.fences import Gates
+from angarium.client.reading.absent import RECHECK_S, Absent
 from angarium.client.reading.cursor import Cursor
 from angarium.client.reading.link import Link
 from angarium.client.reading.starts import start_in
@@ -77,6 +78,10 @@ class Steering:
         self._gates: dict[str, Gates] = {}
         self._is_held = False
         """Whether some partition waits at a gate."""
+        self._time = asyncio.get_running_loop().time
+        # A caller that waits for the subscription has to hear why before the time is up.
+        patience_s = reach.settings.request_timeout_s / 2
+        self._absent = Absent(reach.waiting, patience_s=patience_s, clock=self._time)
 
     async def run(self) -> None:
         """Work until cancelled, or until an error that no repetition will help against."""
@@ -105,6 +110,11 @@ class Steering:
         self._waiting.append(turn)
         self.look_again()
         await turn
+
+    def waiting_for(self) -> dict[tuple[str, int], AngariumError]:
+        """Return the partitions that are not read until they have a leader, and why."""
+        found = self._absent.among(self.cursors.values())
+        return {(one.topic, one.partition): why for one, why in found.items() if one.is_waited_for}
 
     def look_again(self) -> None:
         """Begin another round soon, finding topics and leaders anew."""
@@ -138,20 +148,43 @@ class Steering:
             self._waiting = waiting + self._waiting
             raise
         else:
-            self.hindrance = None
-            _tell(waiting, None)
-            await self._rest()
+            self._absent.look(self.cursors.values(), self._infos)
+            self.hindrance = self._essential()
+            if self.hindrance is None:
+                _tell(waiting, None)
+                await self._rest()
+            else:
+                self._waiting = waiting + self._waiting
+                self._failures += 1
+                self._is_due = True
         if self._failures:
             backoff, chance = self._reach.settings.backoff, random.random()
             pause_s = backoff.pause_s(self._failures - 1, chance)
             asked_s = None if self.hindrance is None else retry_after_of(self.hindrance)
             await asyncio.sleep(max(pause_s, later(asked_s or 0.0, chance)))
 
+    def _essential(self) -> AngariumError | None:
+        """Return why the subscription is not settled, if it is not.
+
+        Partitions are done without only for as long as others are read.
+        """
+        hindered = self._absent.among(self.cursors.values())
+        is_reading = len(hindered) < len(self.cursors)
+        return next(
+            (why for one, why in hindered.items() if not (is_reading and one.is_waited_for)), None
+        )
+
     async def _rest(self) -> None:
         if self._is_held:
             # Others are on their way to their fences; how far, only their cursors know.
             with suppress(TimeoutError):
                 async with asyncio.timeout(HELD_S):
+                    await self._news.wait()
+            self._is_due = True
+            return
+        if not self._absent.is_empty:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RECHECK_S * random.uniform(0.75, 1.0)):
                     await self._news.wait()
             self._is_due = True
             return
@@ -173,19 +206,21 @@ class Steering:
         if self._is_due:
             self._is_due = False
             await self._discover()
-        idle = [cursor for cursor in self.cursors.values() if cursor.link is None]
+        now = self._time()
+        idle = [one for one in self.cursors.values() if one.link is None and one.retry_at <= now]
         unknown = [cursor for cursor in idle if cursor.next_offset is None]
         await asyncio.gather(*map(self._look_up, unknown))
+        idle = [cursor for cursor in idle if cursor.next_offset is not None]
         ways: dict[Connection, list[Cursor]] = {}
-        self._is_held = False
         # Of this moment: nothing that comes while connections are made opens a gate.
         for topic in {cursor.topic for cursor in idle}:
             self._look_at_gates(topic)
-        for cursor in idle:
-            if not self._may_go_on(cursor):
-                self._is_held = True
-                continue
-            connection = await self._reach.routes.reading_connection(cursor.topic, cursor.partition)
+        free = [cursor for cursor in idle if self._may_go_on(cursor)]
+        self._is_held = len(free) < len(idle)
+        # At once: a node that does not answer delays none of the partitions of others.
+        way = self._reach.routes.reading_connection
+        found = await asyncio.gather(*(way(one.topic, one.partition) for one in free))
+        for connection, cursor in zip(found, free, strict=True):
             ways.setdefault(connection, []).append(cursor)
         for connection, cursors in ways.items():
             await self._read_over(connection, cursors)
@@ -269,13 +304,20 @@ class Steering:
     async def _look_up(self, cursor: Cursor) -> None:
         """Turn a start into an offset, once."""
         partition = TopicPartition(cursor.topic, cursor.partition)
-        frame = await self._reach.calls.ask(
-            Operation.FIND_OFFSET,
-            FindOffsetHeader(*partition, cursor.start),
-            partition=partition,
-            # A caller that waits for the subscription has to hear why before the time is up.
-            timeout_s=self._reach.settings.request_timeout_s / 2,
-        )
+        began = self._time()
+        try:
+            frame = await self._reach.calls.ask(
+                Operation.FIND_OFFSET,
+                FindOffsetHeader(*partition, cursor.start),
+                partition=partition,
+                timeout_s=self._absent.time_for(cursor),
+            )
+        except AngariumError as error:
+            if not error.retriable:
+                raise
+            _log.info("a partition of a subscription is tried again: %s", error)
+            self._absent.refused(cursor, error, after_s=self._time() - began)
+            return
         cursor.next_offset = frame.read(FindOffsetAnswer).offset
 
     async def _read_over(self, connection: Connection, cursors: list[Cursor]) -> None:
@@ -311,8 +353,10 @@ class Steering:
             cursor.strikes += 1
             if isinstance(error, OffsetOutOfRange) or cursor.strikes >= STRIKES_MAX:
                 self._fatal = error
-        self._failures += 1
-        self.look_again()
+        self._absent.refused(cursor, error)
+        if not cursor.is_waited_for:
+            self._failures += 1
+            self.look_again()
 
     def _ended(self, link: Link, error: AngariumError | None) -> None:
         """Hear that a stream is over."""

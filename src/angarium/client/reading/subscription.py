@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from angarium.client.reach import Reach
     from angarium.client.reading.starts import StartLike
     from angarium.client.records import ReceivedBatch, Record
+    from angarium.errors import AngariumError
     from angarium.ids import Offset
 
 
@@ -66,7 +67,8 @@ class Subscription:
     async def begin(self) -> None:
         """Begin, unless that has happened; returns once every partition is being read.
 
-        Whatever is published after that is delivered. Raises `NotFound` for a topic that is not
+        Whatever is published after that is delivered. Partitions without a leader are left for
+        later where others have one (`waiting_for`). Raises `NotFound` for a topic that is not
         there, what a partition was refused with all along if the time is up, and `DeadlineExceeded`
         if the cluster does not answer.
         """
@@ -129,6 +131,14 @@ class Subscription:
         """The partitions being read at this moment."""
         cursors = self._steering.cursors.items()
         return sorted(key for key, cursor in cursors if cursor.link is not None)
+
+    @property
+    def waiting_for(self) -> dict[tuple[str, int], AngariumError]:
+        """The partitions that are not read because they have no leader, each with the reason.
+
+        The others are read meanwhile. These join by themselves once they have a leader again.
+        """
+        return self._steering.waiting_for()
 
     async def _settled(self) -> None:
         timeout_s = self._reach.settings.request_timeout_s

@@ -30,6 +30,9 @@ async def subscribe(stream: Stream, broker: Broker) -> None:
             if number is not None and delivery.fenced:
                 del numbers[delivery.topic, delivery.partition]
                 await stream.send(Ended(number, LayoutChanged.code, "a fence was reached"))
+            elif number is not None and delivery.failure is not None:
+                del numbers[delivery.topic, delivery.partition]
+                await stream.send(Ended(number, delivery.failure.code, str(delivery.failure)))
             elif number is not None:
                 told = Delivered(
                     number,
@@ -70,4 +73,5 @@ def _interest(want: Want, numbers: Numbers) -> Interest:
         layout=want.layout,
         max_staleness_ms=want.max_staleness_ms,
         at_least=want.at_least,
+        may_fail_alone=True,
     )
