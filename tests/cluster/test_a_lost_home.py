@@ -12,6 +12,7 @@ from tests.cluster.command_line import angarium
 from angarium.api import TopicConfig
 from angarium.client import Client, ClientSettings
 from angarium.errors import TooStale
+from angarium.ids import Offset
 from angarium.testing.cluster import eventually
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def test_what_has_leaders_is_read_and_the_rest_joins(
                 await made(cluster, client, "slips", COPIED)
 
                 async def is_copied() -> bool:
-                    found = await client.fetch("slips", 1, max_staleness=60.0)
-                    return [one.value for one in found] == [b"old 1"]
+                    readers = (await client.describe_topic("slips")).partitions[1].readers
+                    found = await cluster.contact(readers[0]).fetch("slips", 1, Offset(0))
+                    return found.node == readers[0] and bool(found.batches)
 
                 await eventually(is_copied, within_s=WAIT_S, what="the copy is complete")
                 running = client.subscribe("orders", start="earliest")
@@ -87,6 +89,12 @@ def test_what_has_leaders_is_read_and_the_rest_joins(
                         async with asyncio.timeout(WAIT_S):
                             while (await anext(aiter(records))).value != b"new":
                                 pass
+                # What has a copy is read there.
+                async with client.subscribe("slips", start="earliest") as records:
+                    async with asyncio.timeout(WAIT_S):
+                        copied = {(await anext(aiter(records))).value for _ in range(2)}
+                    assert copied == {b"old 0", b"old 1"}
+                    assert not records.waiting_for
                 began = time.monotonic()
                 with pytest.raises(TooStale):
                     await client.fetch("slips", 1, max_staleness=0.5)

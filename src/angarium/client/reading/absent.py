@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from angarium.client.reading.cursor import Cursor
     from angarium.client.waiting import Waiting
     from angarium.errors import AngariumError
+    from angarium.ids import Offset
 
 LOOK_UP_S: Final = 1.0
 """How long the start of a partition is looked up before the others are read without it. Doubles
@@ -136,3 +137,19 @@ class Absent:
         self._waiting.tell(
             NotLeader(f"{named} cannot be read yet, and will be once led: {new[0].hindrance}")
         )
+
+
+def start_of_copy(cursor: Cursor, info: TopicInfo | None) -> Offset | None:
+    """Return where to begin in the nearest copy of a partition that has lost its home.
+
+    Its end is the leader's to say. Until there is one again that of a copy stands for it, as in
+    streams over HTTP: what the leader has more comes behind that. None without such a copy,
+    and for a partition that neither has a home nor is read elsewhere.
+    """
+    if info is None or cursor.partition >= len(info.partitions):
+        return None
+    partition = info.partitions[cursor.partition]
+    if not partition.trouble or not (partition.home or partition.readers):
+        return None
+    ends = {StartAt.EARLIEST: partition.start_offset, StartAt.LATEST: partition.end_offset}
+    return ends.get(cursor.start.at)

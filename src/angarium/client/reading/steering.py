@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from angarium.api.fences import Gates
-from angarium.client.reading.absent import RECHECK_S, Absent
+from angarium.client.reading.absent import RECHECK_S, Absent, start_of_copy
 from angarium.client.reading.cursor import Cursor
 from angarium.client.reading.link import Link
 from angarium.client.reading.starts import start_in
@@ -315,6 +315,9 @@ class Steering:
         except AngariumError as error:
             if not error.retriable:
                 raise
+            cursor.next_offset = start_of_copy(cursor, self._infos.get(cursor.topic))
+            if cursor.next_offset is not None:
+                return
             _log.info("a partition of a subscription is tried again: %s", error)
             self._absent.refused(cursor, error, after_s=self._time() - began)
             return
