@@ -151,13 +151,22 @@ def _node(
         "zone": one.zone,
         "host": one.host,
         "address": one.addresses.get("wire"),
-        "state": "alive" if one.id in by_node else "silent",
+        "state": _state(one.id, by_node),
         "leads": sum(found["leader"] == one.id for found in partitions),
         "replicas": sum(one.id in found["replicas"] for found in partitions),
         "reads": sum(one.id in found["readers"] for found in partitions),
         "witnesses": sum(one.id == found["witness"] for found in partitions),
         "lag": sum(lags) if one.id in by_node else None,
     }
+
+
+def _state(node: NodeId, by_node: Mapping[NodeId, View]) -> str:
+    """Return whether a node answers this command, and whether any other node hears from it."""
+    if node not in by_node:
+        return "silent"
+    others = [view.status for one, view in by_node.items() if one != node]
+    heard = [known.alive for status in others for known in status.nodes if known.id == node]
+    return "alive" if any(heard) or not heard else "cut off"
 
 
 def _between(document: Mapping[str, Any]) -> dict[tuple[str, str], float]:

@@ -326,8 +326,8 @@ class Fetching:
 
 
 def _not_known_new(request: FetchRequest) -> str:
-    place = f"{request.topic}[{request.partition}]"
-    return f"{place} is not known to be {request.max_staleness_ms}"
+    named = f"{request.topic}[{request.partition}]"
+    return f"{named} is not known to be {request.max_staleness_ms}"
 
 
 def before(batches: list[memoryview], fence: Offset) -> list[memoryview]:

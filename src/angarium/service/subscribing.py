@@ -330,10 +330,10 @@ class LocalSubscription:
     def _ended_alone(self, cursor: _Cursor, error: AngariumError) -> None:
         """Deliver nothing more of a partition that cannot be read, and say why."""
         interest = cursor.interest
-        place = (interest.topic, interest.partition)
-        if self._cursors.get(place) is cursor:
-            del self._cursors[place]
-            self._dispatcher.leave(*place, self)
+        topic_partition = (interest.topic, interest.partition)
+        if self._cursors.get(topic_partition) is cursor:
+            del self._cursors[topic_partition]
+            self._dispatcher.leave(*topic_partition, self)
             self._arrived.append(
                 Delivery(
                     topic=interest.topic,

@@ -99,3 +99,15 @@ def test_without_regions_there_is_nothing_between_them() -> None:
     drawn = lines(topology([View(status, ())]))
     assert drawn[0] == "(no region)"
     assert not any("round trips" in line for line in drawn)
+
+
+def test_a_node_that_answers_here_and_that_no_other_one_hears_is_cut_off() -> None:
+    def unheard(seen: View) -> View:
+        nodes = [replace(one, alive=one.id != 1) for one in seen.status.nodes]
+        return seen._replace(status=replace(seen.status, nodes=tuple(nodes)))
+
+    document = topology([view(1, end=1), unheard(view(2, end=1)), unheard(view(3, end=1))])
+    states = {
+        one["node"]: one["state"] for region in document["regions"] for one in region["nodes"]
+    }
+    assert states == {1: "cut off", 2: "alive", 3: "alive"}
