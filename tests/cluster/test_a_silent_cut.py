@@ -12,6 +12,7 @@ from angarium.batch import encode
 from angarium.errors import NotLeader
 from angarium.testing.cluster import eventually
 from angarium.testing.cluster.silence import NOTICED_S_MAX, cut_silently, pause_briefly, seen
+from angarium.testing.cluster.wan import WanNetwork
 from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
@@ -81,5 +82,52 @@ def test_a_pause_of_a_second_is_no_cut(run: Run, cluster_of: ClusterOf) -> None:
             blamed = [await pause_briefly(cluster, node) for node in cluster.ids[:2]]
             # A machine that is at something else may pause a node for longer than we did.
             assert [] in blamed, blamed
+
+    run(scenario())
+
+
+def test_a_node_that_hears_and_is_not_heard_is_known_to_be_cut_off(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        async with cluster_of(3, parted=True) as cluster:
+            await cluster.create_topic("orders")
+            assert cluster.network is not None
+            mute, *others = cluster.ids
+            for other in others:
+                cluster.network.cut_one_way(mute, other)
+
+            async def is_known() -> bool:
+                return not any([(await seen(cluster, one, mute)).alive for one in others])
+
+            await eventually(is_known, within_s=NOTICED_S_MAX, what="the others know")
+
+            async def knows() -> bool:
+                return bool((await seen(cluster, mute, mute)).unready)
+
+            # What it hears of them ends when they have given its connections up.
+            await eventually(knows, within_s=2 * NOTICED_S_MAX, what="it knows itself")
+            for _ in range(20):
+                await asyncio.sleep(0.2)
+                assert await knows(), "their dialling is no reason to take it back"
+            cluster.network.heal()
+            await cluster.settled(topics=["orders"])
+
+    run(scenario())
+
+
+def test_between_regions_a_cut_is_noticed_and_the_distance_is_none(
+    run: Run, cluster_of: ClusterOf
+) -> None:
+    async def scenario() -> None:
+        network = WanNetwork(("eu", "us", "as"), one_way_s=0.2)
+        async with cluster_of(3, network=network) as cluster:
+            ends = time.monotonic() + 2 * REST_S
+            while time.monotonic() < ends:
+                for one in cluster.ids:
+                    for other in cluster.ids:
+                        assert (await seen(cluster, one, other)).alive
+                await asyncio.sleep(0.2)
+            await cut_silently(cluster, cluster.ids[1])
 
     run(scenario())
