@@ -7,13 +7,17 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.component.client.fake_broker import fake_cluster
+from tests.component.client.fake_broker import LOCALHOST, fake_cluster
 from tests.component.client.harness import settings, taken
 from tests.on_a_loop import eventually
 
+from angarium.api import Interest
 from angarium.client import Client, SyncClient
+from angarium.client.contract.subscribing import RemoteSubscription
+from angarium.client.reading.starts import LATEST
 from angarium.errors import AngariumError, DeadlineExceeded, NotFound, NotLeader, Unreachable
 from angarium.node.timekeeping import wall_clock
+from angarium.wire import Hello, Role, dial
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -143,5 +147,37 @@ def test_the_client_without_asyncio_does_the_same(run: Runner) -> None:
         async with without_a_home() as (cluster, _, _):
             got = await asyncio.to_thread(read, cluster.addresses[0])
             assert got == [(0, b"old"), (2, b"old")]
+
+    run(main())
+
+
+def test_over_the_contract_a_partition_may_end_alone_where_that_is_allowed(run: Runner) -> None:
+    async def main() -> None:
+        async with without_a_home(lost=()) as (cluster, client, _):
+            for alone in (True, False):
+                connection = await dial(
+                    host=LOCALHOST, port=cluster.nodes[0].port, hello=Hello(role=Role.CLIENT)
+                )
+                subscription = RemoteSubscription(
+                    connection,
+                    [
+                        Interest(topic="t", partition=number, start=LATEST, may_fail_alone=alone)
+                        for number in range(2)
+                    ],
+                )
+                await eventually(lambda: bool(cluster.partition("t", 1).listeners))
+                await cluster.end("t", 1, NotLeader(GONE))
+                each = aiter(subscription)
+                if alone:
+                    ended = await anext(each)
+                    assert (ended.partition, ended.batches) == (1, ())
+                    assert isinstance(ended.failure, NotLeader)
+                    await client.publish_batch("t", [b"new"], partition=0)
+                    assert (await anext(each)).partition == 0
+                else:
+                    with pytest.raises(NotLeader):
+                        await anext(each)
+                await subscription.close()
+                await connection.close(timeout_s=1.0)
 
     run(main())

@@ -44,6 +44,8 @@ class RemoteSubscription:
         self._closed = False
         self._numbers = count(1)
         self._partitions: dict[int, TopicPartition] = {}
+        self._alone: set[int] = set()
+        """Those whose failure ends nothing else."""
         opening = Wants(tuple(self._want(one) for one in wants))
         self._stream = connection.open_stream(Operation.SUBSCRIBE, opening)
         self._known: TopicLookup | None = None
@@ -86,7 +88,17 @@ class RemoteSubscription:
                     )
                     continue
                 if isinstance(told, Ended):
-                    raise error_of(Failure(told.code, told.message))
+                    error = error_of(Failure(told.code, told.message))
+                    if told.number not in self._alone:
+                        raise error
+                    del self._partitions[told.number]
+                    yield Delivery(
+                        topic=partition.topic,
+                        partition=partition.partition,
+                        batches=(),
+                        failure=error,
+                    )
+                    continue
                 yield Delivery(
                     topic=partition.topic,
                     partition=partition.partition,
@@ -134,6 +146,8 @@ class RemoteSubscription:
     def _want(self, interest: Interest) -> Want:
         number = next(self._numbers)
         self._partitions[number] = TopicPartition(interest.topic, interest.partition)
+        if interest.may_fail_alone:
+            self._alone.add(number)
         return Want(
             number,
             interest.topic,
