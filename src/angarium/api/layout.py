@@ -121,6 +121,16 @@ def layout_of(info: TopicInfo, region: str = "", *, lost: Container[str] = ()) -
     return Layout(partitions, total, number=info.layout, keyed=keyed, region=chosen)
 
 
+def former_layouts(info: TopicInfo) -> tuple[Layout, ...]:
+    """Return the layouts by which a publisher without a region wrote to all partitions before the
+    one in force, oldest first."""
+    total = max(1, len(info.partitions))
+    return tuple(
+        Layout(tuple(range(count)), total, number=number)
+        for number, count in enumerate(info.layouts[: info.layout])
+    )
+
+
 def homes_of(info: TopicInfo, count: int | None = None) -> dict[str, tuple[int, ...]]:
     """Return which partitions, or of the first `count`, are in each region that has any, in the
     topic's order of regions."""

@@ -202,5 +202,7 @@ class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):
     may be one that is not in force yet."""
     layout: int = 0
     """Which of them is in force."""
+    begun: tuple[Micros, ...] = ()
+    """When each of them came into force, as far as that was noted; else 0."""
     caution: str = ""
     """What this layout does not survive, where the cluster has regions: the loss of which one."""

@@ -148,6 +148,12 @@ class SequencedPublish(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     batches: tuple[Buffer, ...]
+    layout: int | None = None
+    """By which layout of the topic a key, or the number, has sent them there; a partition that is
+    fenced against it refuses them (`LayoutChanged`). None: the publisher names the partition."""
+    former: tuple[tuple[int, int], ...] = ()
+    """Other partitions to which earlier layouts have sent the same, each with the layout: what was
+    stored there by it is not stored again."""
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):

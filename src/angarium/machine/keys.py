@@ -105,15 +105,7 @@ class Keys:
         row = self.rows.get(key)
         if row is not None:
             if time - row.time <= limits.key_micros_max:
-                # The same key and the same content: a repetition. The same key for something else
-                # is a mistake that has to be told, since answering it as a repetition would lose a
-                # record.
-                if row.content == content:
-                    base, past = Offset(row.base_offset), Offset(row.next_offset)
-                    return Duplicate(base, past, Micros(row.time))
-                return refused(
-                    KeyReused, "the key was used before, for something else; take a new one"
-                )
+                return _judge_again(row, content)
             del self.rows[key]
             self.count -= 1
         if limits.keys_max:
@@ -122,12 +114,18 @@ class Keys:
             self.count += 1
         return None
 
-    def repeated(self, key: int, *, content: int) -> Duplicate | None:
-        """Return where a batch is that came under `key` before; `None`: it is not stored."""
+    def repeated(
+        self, key: int, *, content: int, time: int, limits: PartitionLimits
+    ) -> Duplicate | Refused | None:
+        """Judge a batch that came under `key` and may not be stored now; `None`: it is not stored.
+
+        As `admit` does, for a key that is forgotten here is new wherever it goes instead. Planted
+        as key-unknown-behind-the-fence.
+        """
         row = self.rows.get(key)
-        if row is None or row.content != content:
+        if row is None or time - row.time > limits.key_micros_max:
             return None
-        return Duplicate(Offset(row.base_offset), Offset(row.next_offset), Micros(row.time))
+        return _judge_again(row, content)
 
     def _make_room(self, time: int, limits: PartitionLimits) -> None:
         """Forget keys until there is room for one more, and some of those that are too old."""
@@ -142,3 +140,11 @@ class Keys:
             del self.rows[oldest]
             self.count -= 1
             forgotten += 1
+
+
+def _judge_again(row: Key, content: int) -> Duplicate | Refused:
+    # The same key and the same content: a repetition. The same key for something else is a mistake
+    # that has to be told, since answering it as a repetition would lose a record.
+    if row.content == content:
+        return Duplicate(Offset(row.base_offset), Offset(row.next_offset), Micros(row.time))
+    return refused(KeyReused, "the key was used before, for something else; take a new one")

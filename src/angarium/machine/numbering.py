@@ -19,6 +19,7 @@ from angarium.errors import (
     InvalidArgument,
     InvalidBatch,
     InvalidCommand,
+    LayoutChanged,
     OffsetOutOfRange,
     TransactionAborted,
     TransactionPending,
@@ -31,6 +32,7 @@ from angarium.machine.decisions import Decisions
 from angarium.machine.keys import KEYED_FROM, Keys
 from angarium.machine.outcomes import (
     Appended,
+    Decided,
     Done,
     Misnumbered,
     PublishedStage,
@@ -44,6 +46,7 @@ from angarium.machine.outcomes import (
 from angarium.machine.partition_limits import OFFSET_MAX, PartitionLimits
 from angarium.machine.producers import Producers
 from angarium.machine.restoring import restorable
+from angarium.machine.series import NOTHING_COMMITTED
 from angarium.machine.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -159,13 +162,13 @@ class Numbering:
         return Appended(Offset(base), Offset(past), Micros(time))
 
     def repeated(
-        self, *, span: int, producer: int, epoch: int, sequence: int
+        self, *, span: int, producer: int, epoch: int, sequence: int, time: int
     ) -> Duplicate | Refused | None:
         """Judge a batch that may not be stored now; `None`: it is not, and was not before."""
         if not producer:
             return None
         if producer >= KEYED_FROM:
-            return self.keys.repeated(producer, content=sequence)
+            return self.keys.repeated(producer, content=sequence, time=time, limits=self.limits)
         return self.producers.repeated(producer, epoch=epoch, first=sequence, past=sequence + span)
 
     def number_stamped(self, batch: memoryview) -> Appended | Duplicate | Refused:
@@ -240,11 +243,8 @@ class Numbering:
         outcome: Outcome
         match command:
             case commands.Stage() if command.layout is not None and command.layout < self.layout:
-                # A commit would bring them in behind the fence. What of it is staged by the new
-                # layout elsewhere cannot be told from here: the whole has to be done again.
-                outcome = refused(
-                    TransactionAborted, "the topic was given partitions meanwhile; run it again"
-                )
+                # A commit would bring them in behind the fence.
+                outcome = self._behind_a_fence(command)
             case commands.Stage():
                 outcome, effects.stored, effects.drops = self.transactions.stage(command, limits)
             case commands.Commit():
@@ -265,11 +265,36 @@ class Numbering:
 
     def _commit(self, command: commands.Commit, term: Term, effects: Effects) -> Outcome:
         outcome, publication, effects.drops = self.transactions.commit(
-            command, self.limits, next_offset=self.next_offset, term=term
+            command, self.limits, next_offset=self.next_offset, term=term, fences=self.fences
         )
         effects.published, effects.acks = publication.stages, publication.acks
         self.next_offset += sum(stage.span for stage in publication.stages)
         return outcome
+
+    def _behind_a_fence(self, command: commands.Stage) -> Decided | Refused:
+        """Judge a stage that was dealt by an older layout than the partition's.
+
+        A number of its producer's own may have been stored while that layout was in force. What
+        came before or after it is of keys that other layouts have sent here, and its numbers may be
+        higher than one that was never stored. Planted as
+        number-judged-by-what-came-behind-the-fence.
+        """
+        if command.home is not None or command.layout is None:
+            # What of it is staged by the new layout elsewhere cannot be told from here: the whole
+            # has to be done again.
+            return refused(
+                TransactionAborted, "the topic was given partitions meanwhile; run it again"
+            )
+        series = self.transactions.series.get(command.name)
+        if series is not None:
+            began = [one for one in self.fences if one[0] <= command.layout]
+            first = series.committed_before(began[-1]) if began else NOTHING_COMMITTED
+            last = series.committed_before(self.fences[len(began)])
+            if first < command.sequence <= last:
+                return series.answer_again(command.sequence)
+        return refused(
+            LayoutChanged, f"dealt by layout {command.layout}; the topic's is {self.layout} by now"
+        )
 
     def _trim(self, command: commands.Trim, effects: Effects) -> Outcome:
         wanted = command.start_offset

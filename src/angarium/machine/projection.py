@@ -153,7 +153,11 @@ class Projection:
                 # Its answer may have been lost. Only who was told that it is not stored may deal
                 # it to another partition.
                 known = numbering.repeated(
-                    span=span, producer=producer, epoch=epoch, sequence=sequence
+                    span=span,
+                    producer=producer,
+                    epoch=epoch,
+                    sequence=sequence,
+                    time=max(now, numbering.clock + 1),
                 )
                 outcomes.append(barred[row] if known is None else known)
                 continue

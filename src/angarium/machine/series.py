@@ -62,6 +62,10 @@ class Series(msgspec.Struct, frozen=True, array_like=True):
     ended_at: int = 0
     """When the last one ended here, if the name's home remembers what was committed, or nothing
     was; 0: this partition has decided, and nobody else would know."""
+    fenced: tuple[tuple[int, int], ...] = ()
+    """Layouts of the topic whose fence lies between two commits that this partition has decided,
+    upward, and the sequence of the last commit before each. Those of the last commits follow from
+    its offsets."""
 
     def attempt(self, epoch: int, sequence: int) -> Attempt | None:
         """Return the open transaction of this epoch and sequence, if there is one."""
@@ -78,6 +82,20 @@ class Series(msgspec.Struct, frozen=True, array_like=True):
         if sequence < self.committed:
             return Decided(True, repeated=True)
         return Decided(True, Offset(self.base_offset), Offset(self.next_offset), repeated=True)
+
+    def committed_before(self, fence: tuple[int, int]) -> int:
+        """Return the sequence of the last commit before a fence, of which layout and offset are
+        given."""
+        for layout, committed in self.fenced:
+            if layout >= fence[0]:
+                return committed
+        return self.committed if self.next_offset <= fence[1] else NOTHING_COMMITTED
+
+    def fenced_by(self, fences: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        """Return `fenced` as it is with a commit behind all of the partition's `fences`."""
+        if not fences or self.committed == NOTHING_COMMITTED or self.next_offset > fences[-1][1]:
+            return self.fenced
+        return (*self.fenced, (fences[-1][0], self.committed))
 
     def ended_since(self, attempt: Attempt | None, now: int, *, commits: bool) -> int:
         """Return since when the name may be forgotten once `attempt` has ended at `now`.

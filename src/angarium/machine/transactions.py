@@ -246,7 +246,13 @@ class Transactions:
     # --- deciding ----------------------------------------------------------------------------
 
     def commit(
-        self, command: Commit, limits: PartitionLimits, *, next_offset: int, term: Term
+        self,
+        command: Commit,
+        limits: PartitionLimits,
+        *,
+        next_offset: int,
+        term: Term,
+        fences: tuple[tuple[int, int], ...] = (),
     ) -> tuple[Refused | Decided, Publication, tuple[int, ...]]:
         """Carry a commit out. Returns the answer, what to publish, and slots to drop."""
         name = command.name
@@ -283,6 +289,7 @@ class Transactions:
             self._make_room(command.time, limits)
             self.series_count += 1
         here = (command.epoch, command.sequence)
+        is_decided_here = attempt is not None and attempt.home is None
         self.series[name] = Series(
             epoch=max(known.epoch, command.epoch),
             committed=command.sequence,
@@ -291,6 +298,7 @@ class Transactions:
             closed=max((known.closed, here, *((one.epoch, one.sequence) for one in ended))),
             attempts=tuple(one for one in known.attempts if one not in ended),
             ended_at=known.ended_since(attempt, command.time, commits=True),
+            fenced=known.fenced_by(fences) if is_decided_here else known.fenced,
         )
         decided = Decided(True, Offset(next_offset), Offset(offset))
         return decided, Publication(tuple(stages), tuple(acks)), drops

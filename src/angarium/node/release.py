@@ -18,6 +18,7 @@ from angarium.machine.catalog import BOUND_NAMES_LEVEL as CATALOG_BOUND_NAMES_LE
 from angarium.machine.catalog import DECOY_KEY_LEVEL as KEPT_DECOY_KEY_LEVEL
 from angarium.machine.catalog.regions import REGIONS_LEVEL as PLACED_BY_REGIONS_LEVEL
 from angarium.machine.catalog.regions import WITNESS_LEVEL as PLACED_WITNESS_LEVEL
+from angarium.machine.catalog.topics import EARLIER_LAYOUTS_LEVEL as TIMED_LAYOUTS_LEVEL
 from angarium.machine.changes import RETRY_DELAY_LEVEL as LOGGED_RETRY_DELAY_LEVEL
 from angarium.wire.handshake import LEVEL_FEATURE, WIRE_VERSION_MAX, WIRE_VERSION_MIN
 
@@ -72,6 +73,9 @@ no account."""
 
 RETRY_DELAY_LEVEL: Final = LOGGED_RETRY_DELAY_LEVEL
 """From here on the retry of a group's record carries its delay beside the time it is due."""
+
+EARLIER_LAYOUTS_LEVEL: Final = TIMED_LAYOUTS_LEVEL
+"""From here on a topic's layouts have times, and numbers are looked for under earlier ones."""
 
 DECOY_KEY_BYTES: Final = 32
 

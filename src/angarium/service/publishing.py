@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from angarium.api import Ack
 from angarium.batch import Batch
+from angarium.batch.peeking import producer_in
 from angarium.batch.plain import is_plain_and_sound
 from angarium.errors import (
     AngariumError,
     InvalidArgument,
+    LayoutChanged,
     TooLarge,
     no_partition,
 )
+from angarium.machine.keys import KEYED_FROM
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.modes import DeliveryMode
 from angarium.replica.acks import Dealt, Publishing
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from angarium.api import PublishRequest
     from angarium.ids import Buffer
-    from angarium.machine.catalog import Partition
+    from angarium.machine.catalog import Partition, Topic
     from angarium.machine.outcomes import Outcome
     from angarium.replica.acks import Published
     from angarium.service.dispatching import Dispatcher
@@ -72,6 +75,9 @@ class Publisher:
             return False  # it may have been added a moment ago, elsewhere
         if not request.batches:
             raise InvalidArgument("a publish carries at least one batch")
+        if request.layout is not None and topic.begun and self._is_long_ago(topic, request):
+            answer(_of_an_earlier_layout(request, topic.layout))
+            return True
         group = topic.groups[request.partition]
         replica = self._node.replicas.leading(group)
         if replica is None:
@@ -119,6 +125,14 @@ class Publisher:
         )
         return frame.read(PublishAnswer).acks
 
+    def _is_long_ago(self, topic: Topic, request: PublishRequest) -> bool:
+        """Tell whether idempotency keys are looked for that were forgotten since their layout."""
+        assert request.layout is not None
+        ended = topic.ended(request.layout)
+        if ended is None or self._node.now() - ended <= topic.settings.limits.key_micros_max:
+            return False
+        return all(producer_in(one) >= KEYED_FROM for one in request.batches)
+
     def _region_of(self, request: PublishRequest) -> str:
         """Return where a publish comes from: the publisher's region, or this node's.
 
@@ -136,6 +150,19 @@ def checked(data: Buffer, bytes_max: int) -> bytearray:
     if not is_plain_and_sound(data) and Batch.parse(data).is_stamped:
         raise InvalidArgument("a batch to publish carries no stamp; the leader stamps it")
     return bytearray(data)
+
+
+def _of_an_earlier_layout(request: PublishRequest, layout: int) -> tuple[Ack, ...]:
+    """Return the answer of a partition that is fenced against a request's layout, and has nothing
+    of it."""
+    refusal = Ack(
+        mode=DeliveryMode.CONSISTENT,
+        topic=request.topic,
+        partition=request.partition,
+        code=LayoutChanged.code,
+        message=f"dealt by layout {request.layout}; the topic's is {layout} by now",
+    )
+    return (refusal,) * len(request.batches)
 
 
 def _ack(request: PublishRequest, published: Published, outcome: Outcome) -> Ack:

@@ -214,6 +214,7 @@ class Topics:
                 caution=self._caution(topic),
                 layouts=topic.layouts,
                 layout=topic.layout,
+                begun=topic.begun,
             )
             for topic in sorted(topics, key=lambda topic: topic.name)
         )

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from angarium.ids import Index, Micros, NodeId, RaftGroupId, Term, TopicId
-from angarium.machine import Done, Fence, PartitionMachine, Projection, Reserve, encode
+from angarium.batch import encode as batch
+from angarium.ids import Epoch, Index, Micros, NodeId, RaftGroupId, Sequence, Term, TopicId
+from angarium.machine import (
+    Commit,
+    Decided,
+    Done,
+    Fence,
+    PartitionMachine,
+    Projection,
+    Refused,
+    Reserve,
+    Stage,
+    encode,
+)
 from angarium.machine.catalog import Fenced, Topic, TopicSettings
 from angarium.machine.catalog.layouts import next_step
 from angarium.machine.catalog.topics import Topics, laid_out_anew
@@ -60,3 +72,90 @@ def test_a_layout_is_in_force_once_every_older_partition_has_its_fence() -> None
     assert topics.by_id[topic_id].layout == 0
     topics.fenced(Fenced(group=groups[1], layout=1))
     assert topics.by_id[topic_id].layout == 1
+
+
+def test_it_is_noted_since_when_each_layout_is_in_force() -> None:
+    topics, topic_id = Topics(), TopicId(1)
+    group = RaftGroupId(1)
+    topics.partitions[group] = Partition(group, topic_id, 0, (NodeId(1),), ())
+    topics.by_id[topic_id] = Topic(topic_id, "t", TopicSettings(), (group,), Micros(0))
+    for layout in (1, 2, 3):
+        grown = laid_out_anew(topics.by_id[topic_id], layout + 1)
+        topics.by_id[topic_id] = msgspec.structs.replace(grown, unfenced=(0,))
+        fenced = Fenced(group=group, layout=layout, time=Micros(1_000 * layout))
+        # Below the feature level nothing is noted.
+        topics.fenced(fenced, is_timed=layout != 1)
+    topic = topics.by_id[topic_id]
+    assert topic.begun == (0, 0, 2_000, 3_000)
+    assert [topic.ended(layout) for layout in range(4)] == [None, 2_000, 3_000, None]
+
+
+class Numbered:
+    """A partition to which one producer publishes under numbers of its own."""
+
+    def __init__(self) -> None:
+        self.machine = PartitionMachine()
+        self._time = 0
+
+    def apply(self, command: Stage | Commit | Fence) -> object:
+        self._time += 1_000
+        timed = msgspec.structs.replace(command, time=Micros(self._time))
+        index = Index(self.machine.applied_index + 1)
+        return self.machine.apply(index, Term(1), encode(timed)).outcomes[0]
+
+    def publish(self, number: int, layout: int) -> object:
+        batches = bytes(batch([b"x"]))
+        named = {"name": "n", "epoch": Epoch(1), "sequence": Sequence(number)}
+        self.apply(Stage(**named, stage="s", part=0, batches=batches, layout=layout))  # type: ignore[arg-type]
+        return self.apply(Commit(**named, stages=("s",)))  # type: ignore[arg-type]
+
+    def has(self, number: int, layout: int) -> bool:
+        """Tell whether a number was stored while an earlier layout was in force."""
+        command = Stage(
+            name="n", epoch=Epoch(1), sequence=Sequence(number), stage="s", part=0, layout=layout
+        )
+        outcome = self.apply(command)
+        if isinstance(outcome, Refused):
+            assert outcome.code == "LAYOUT_CHANGED"
+            return False
+        assert isinstance(outcome, Decided)
+        return outcome.repeated
+
+
+def test_a_number_is_known_by_the_layout_under_which_it_was_stored() -> None:
+    partition = Numbered()
+    for number in (3, 5):
+        partition.publish(number, 0)
+    partition.apply(Fence(layout=1))
+    assert [n for n in range(12) if partition.has(n, 0)] == [0, 1, 2, 3, 4, 5]
+    # What comes behind the fence is of keys that stay; another one's may be on its way elsewhere.
+    partition.publish(9, 1)
+    assert [n for n in range(12) if partition.has(n, 0)] == [0, 1, 2, 3, 4, 5]
+    for layout in (2, 3):
+        partition.apply(Fence(layout=layout))
+    restored = PartitionMachine()
+    restored.restore(partition.machine.snapshot())
+    partition.machine = restored
+    assert [n for n in range(12) if partition.has(n, 1)] == [6, 7, 8, 9]
+    partition.publish(11, 3)
+    assert [n for n in range(12) if partition.has(n, 0)] == [0, 1, 2, 3, 4, 5]
+    assert [n for n in range(12) if partition.has(n, 1)] == [6, 7, 8, 9]
+    assert [n for n in range(12) if partition.has(n, 2)] == []
+
+
+def test_a_transaction_of_an_older_layout_is_aborted_whatever_is_stored() -> None:
+    partition = Numbered()
+    partition.publish(5, 0)
+    partition.apply(Fence(layout=1))
+    staged = Stage(
+        name="n",
+        epoch=Epoch(1),
+        sequence=Sequence(5),
+        home=RaftGroupId(9),
+        stage="s",
+        part=0,
+        layout=0,
+    )
+    outcome = partition.apply(staged)
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "TRANSACTION_ABORTED"

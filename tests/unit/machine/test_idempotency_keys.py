@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.machine.leader import Leader, assert_refused, batch
+from tests.unit.machine.leader import TERM, Leader, assert_refused, batch
 
-from angarium.machine import NAMED_FROM, Appended, Duplicate, PartitionLimits, PartitionMachine
+from angarium.ids import Micros
+from angarium.machine import (
+    NAMED_FROM,
+    Appended,
+    Duplicate,
+    Outcome,
+    PartitionLimits,
+    PartitionMachine,
+)
 from angarium.machine.keys import FORGOTTEN_AT_ONCE, KEYED_FROM, identity_of
+from angarium.replica.acks import Dealt
 
 
 def keyed(key: bytes, content: bytes = b"", records: int = 1) -> bytearray:
@@ -148,3 +157,28 @@ def test_a_key_is_stored_once_within_its_window(sends: list[tuple[int, int, int]
         if len(remembered) == limits.keys_max:
             del remembered[next(iter(remembered))]
         remembered[key] = (content, now)
+
+
+# --- behind a fence -----------------------------------------------------------------------------
+
+
+def behind_the_fence(leader: Leader, one: bytearray) -> Outcome:
+    """Publish a batch that an older layout than the partition's has sent there."""
+    fault = Dealt(0, born=0).fault(1)
+    assert fault is not None
+    prepared = leader.projection.append([one], term=TERM, now=Micros(leader.now), barred={0: fault})
+    assert prepared.data is None, "nothing is stored"
+    return prepared.outcomes[0]
+
+
+def test_behind_a_fence_a_key_is_judged_as_before_and_never_stored() -> None:
+    leader = Leader(PartitionLimits(key_micros_max=1_000))
+    (first,) = leader.publish(keyed(b"a", b"this"))
+    assert isinstance(first, Appended)
+    again = behind_the_fence(leader, keyed(b"a", b"this"))
+    assert again == Duplicate(first.base_offset, first.next_offset, first.append_time)
+    assert_refused(behind_the_fence(leader, keyed(b"a", b"that")), "KEY_REUSED", "take a new one")
+    assert_refused(behind_the_fence(leader, keyed(b"b")), "LAYOUT_CHANGED", "layout 0")
+    leader.now += 2_000
+    assert_refused(behind_the_fence(leader, keyed(b"a", b"this")), "LAYOUT_CHANGED", "layout 0")
+    assert leader.machine.next_offset == 1

@@ -9,7 +9,11 @@ from typing import Any, cast
 import pytest
 
 from angarium.api import PublishRequest
+from angarium.batch import encode
 from angarium.errors import NotFound, no_partition
+from angarium.ids import Micros, ProducerId, RaftGroupId, TopicId
+from angarium.machine.catalog import Topic, TopicSettings
+from angarium.machine.keys import identity_of
 from angarium.service.publishing import Publisher
 from angarium.service.topics import Topics
 from angarium.service.transactions.transaction_calls import TransactionCalls
@@ -74,3 +78,39 @@ def test_transactions_find_one_as_well() -> None:
     node: Any = SimpleNamespace(catalog=LaggingCatalog())
     calls = TransactionCalls(node, Topics(node, cast("Any", None)))
     assert asyncio.run(calls._partition("t", 3)) == cast("Any", 3)
+
+
+def test_keys_of_a_layout_that_ended_a_day_ago_are_asked_of_no_other_node() -> None:
+    day = 24 * 3_600 * 1_000_000
+    ended = 1_000_000
+    topic = Topic(
+        TopicId(1),
+        "t",
+        TopicSettings(),
+        tuple(map(RaftGroupId, range(1, 5))),
+        Micros(0),
+        layouts=(2, 3, 4),
+        begun=(Micros(0), Micros(0), Micros(ended)),
+    )
+    now = ended + day
+
+    def begun(batch: bytearray, layout: int) -> list[str] | None:
+        """Return the codes of what is answered at once; None: the leader is asked."""
+        node: Any = SimpleNamespace(
+            catalog=SimpleNamespace(find=lambda _: topic),
+            replicas=SimpleNamespace(leading=lambda _: None),
+            now=lambda: now,
+        )
+        publisher = Publisher(node, cast("Any", None), cast("Any", None))
+        request = PublishRequest(topic="t", partition=0, batches=(batch,), layout=layout)
+        acks: list[Any] = []
+        return [one.code for one in acks[0]] if publisher.begin(request, acks.append) else None
+
+    producer, sequence = identity_of(b"key", b"content")
+    keyed = encode([b"x"], producer_id=producer, sequence=sequence)
+    assert begun(keyed, layout=1) is None, "just so long is remembered"
+    now += 1
+    assert begun(keyed, layout=1) == ["LAYOUT_CHANGED"]
+    assert begun(keyed, layout=0) is None, "it was not noted when that one ended"
+    assert begun(keyed, layout=2) is None, "it is in force"
+    assert begun(encode([b"x"], producer_id=ProducerId(7)), layout=1) is None

@@ -9,12 +9,13 @@ from tests.unit.service.homes_of_three import HOME, LEFT, RIGHT, CutOff, Groups,
 
 from angarium.batch import encode as batch
 from angarium.errors import (
+    LayoutChanged,
     ProducerFenced,
     TransactionAborted,
 )
 from angarium.ids import Epoch, Offset, RaftGroupId
 from angarium.kinds import GroupKind
-from angarium.machine import Cursors, Refused, Stage
+from angarium.machine import Cursors, Fence, Refused, Stage
 from angarium.machine.changes import Ack, Open
 from angarium.machine.decisions import Phase
 from angarium.machine.partition_limits import PartitionLimits
@@ -258,7 +259,7 @@ def test_acknowledgements_that_make_no_sense_are_refused() -> None:
 def publish(groups: Groups, sequence: int, *, epoch: int = 0) -> bool:
     data = bytes(batch([b"one"]))
     steps = procedure.publish_sequenced(LEFT, named(sequence, epoch=epoch), data)
-    return groups.follow(steps).repeated
+    return groups.follow(steps)[1].repeated
 
 
 def test_a_number_is_stored_once_and_gaps_are_fine() -> None:
@@ -299,3 +300,30 @@ def test_asking_for_the_last_number_fences_the_run_before() -> None:
         publish(groups, 7)
     assert publish(groups, 7, epoch=1) is False
     assert groups.end(LEFT) == 2
+
+
+def test_a_number_that_an_earlier_layout_has_sent_elsewhere_is_not_stored_again() -> None:
+    groups = Groups()
+    data = bytes(batch([b"one"]))
+    publish(groups, 7)
+    groups.apply(LEFT, Fence(layout=1))
+    former = ((LEFT, 0),)
+    again = procedure.publish_sequenced(RIGHT, named(7), data, layout=1, former=former)
+    stored_in, decided = groups.follow(again)
+    assert (stored_in, decided.repeated) == (LEFT, True)
+    new = procedure.publish_sequenced(RIGHT, named(8), data, layout=1, former=former)
+    stored_in, decided = groups.follow(new)
+    assert (stored_in, decided.repeated) == (RIGHT, False)
+    assert (groups.end(LEFT), groups.end(RIGHT)) == (1, 1)
+
+
+def test_a_number_that_is_sent_by_an_older_layout_is_recognised_or_refused() -> None:
+    groups = Groups()
+    data = bytes(batch([b"one"]))
+    publish(groups, 7)
+    groups.apply(LEFT, Fence(layout=1))
+    again = procedure.publish_sequenced(LEFT, named(7), data, layout=0)
+    assert groups.follow(again)[1].repeated
+    with pytest.raises(LayoutChanged):
+        groups.follow(procedure.publish_sequenced(LEFT, named(8), data, layout=0))
+    assert groups.end(LEFT) == 1

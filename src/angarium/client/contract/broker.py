@@ -80,7 +80,13 @@ class RemoteBroker(Administration, GroupAdministration):
     async def publish_sequenced(self, request: SequencedPublish) -> Ack:
         """Have batches stored unless that sequence, or a higher one, has been."""
         header = PublishSequencedHeader(
-            request.producer, request.epoch, request.sequence, request.topic, request.partition
+            request.producer,
+            request.epoch,
+            request.sequence,
+            request.topic,
+            request.partition,
+            request.layout,
+            request.former,
         )
         frame = await self._reach.calls.ask(
             Operation.PUBLISH_SEQUENCED,

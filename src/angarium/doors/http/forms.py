@@ -143,7 +143,7 @@ else:
     )
 
 answer_form("PartitionOut", api.PartitionInfo)
-answer_form("TopicOut", api.TopicInfo, created_at="created_at_us")
+answer_form("TopicOut", api.TopicInfo, created_at="created_at_us", begun="begun_us")
 answer_form("NodeOut", api.NodeInfo)
 answer_form("Cluster", api.ClusterStatus)
 answer_form("ProducerOut", api.Producer)

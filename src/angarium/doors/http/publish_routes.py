@@ -36,8 +36,9 @@ from angarium.doors.http.routing import remember_no_way, route
 from angarium.doors.intake import NOBODY, Placed
 from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.outgoing import single_batch
-from angarium.doors.intake.packing import packed
-from angarium.errors import InvalidArgument
+from angarium.doors.intake.packing import Columns, packed
+from angarium.doors.intake.recalling import named, recalled
+from angarium.errors import AngariumError, InvalidArgument, LayoutChanged, NotFound
 from angarium.ids import Epoch
 from angarium.modes import DeliveryMode
 from angarium.wire.errors import UnsupportedOperation
@@ -47,10 +48,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from angarium import api
+    from angarium.api.layout import Layout
     from angarium.doors.http.publish_requests import Numbered
     from angarium.doors.http.routing import RememberWay
     from angarium.doors.intake import Intake, Outgoing
     from angarium.doors.intake.once import Once
+    from angarium.doors.intake.partitions import TopicShape
     from angarium.ids import Buffer
     from angarium.wire.http.messages import Answer, Request
 
@@ -174,22 +177,34 @@ class PublishRoutes:
             raise InvalidArgument("Idempotency-Key and Angarium-Sequence exclude each other")
         if self._sequenced is None:
             raise UnsupportedOperation("numbers of a client's own are not served here")
-        partition = given.partition
+        partition, layout = given.partition, None
+        former: tuple[tuple[int, int], ...] = ()
         if partition is None:
+
+            def where(dealing: Layout) -> int:
+                if record.key is None:
+                    return dealing.in_turn(numbered.number)
+                return dealing.of_key(record.key)
+
             shape = await self._intake.shapes.of(given.topic)
-            partition = shape.steady.in_turn(numbered.number)
-            if record.key is not None:
-                partition = shape.steady.of_key(record.key)
-        ack = await self._sequenced.publish_sequenced(
-            SequencedPublish(
-                producer=numbered.producer,
-                epoch=Epoch(1),
-                sequence=numbered.number,
-                topic=given.topic,
-                partition=partition,
-                batches=(single_batch(record),),
+            partition, layout = where(shape.steady), shape.steady.number
+            former = shape.formerly(where)
+        try:
+            ack = await self._sequenced.publish_sequenced(
+                SequencedPublish(
+                    producer=numbered.producer,
+                    epoch=Epoch(1),
+                    sequence=numbered.number,
+                    topic=given.topic,
+                    partition=partition,
+                    batches=(single_batch(record),),
+                    layout=layout,
+                    former=former,
+                )
             )
-        )
+        except (NotFound, LayoutChanged):
+            self._intake.shapes.forget(given.topic)
+            raise
         return self._answer(Placed(ack, 0))
 
     def _tell(self, request: Request, outcome: Placed | Exception) -> None:
@@ -238,6 +253,8 @@ class PublishRoutes:
             records = read_records(request)
             once = once_of(request, mode)
             shape = self._intake.shapes.known(topic) or await self._intake.shapes.of(topic)
+            if once is not None and shape.former and given.partition is None:
+                return await self._publish_rest(topic, records, shape, once, mode)
             per_partition, partitions = packed(
                 records, shape, partition=given.partition, producers=once or NOBODY
             )
@@ -245,14 +262,41 @@ class PublishRoutes:
         answers = await self._intake.publish_each(topic, per_partition, mode, layout)
         return self._published(topic, list(per_partition), answers, partitions)
 
+    async def _publish_rest(
+        self,
+        topic: str,
+        given: Columns | Sequence[Outgoing],
+        shape: TopicShape,
+        once: Once,
+        mode: DeliveryMode | None,
+    ) -> Response:
+        """Publish what earlier layouts of the topic do not have of a request under a key."""
+        records = given.records() if isinstance(given, Columns) else given
+        try:
+            found = await recalled(self._intake, topic, records, shape, once)
+        except AngariumError as error:
+            return problem(error)
+        rest = [at for at in range(len(records)) if at not in found.partitions]
+        per_partition: dict[int, tuple[Buffer, ...]] = {}
+        if rest:
+            some = [records[at] for at in rest]
+            own = named(once, shape, shape.layout.number)
+            per_partition, new = packed(some, shape, partition=None, producers=own)
+            found.partitions.update(zip(rest, new, strict=True))
+        layout = shape.layout.number
+        answers = await self._intake.publish_each(topic, per_partition, mode, layout)
+        partitions = [found.partitions[at] for at in range(len(records))]
+        return self._published(topic, list(per_partition), answers, partitions, found.acks)
+
     def _published(
         self,
         topic: str,
         targets: list[int],
         answers: Sequence[tuple[api.Ack, ...] | Exception],
         partitions: list[int],
+        known: Sequence[api.Ack] = (),
     ) -> Response:
-        acks: list[Ack] = []
+        acks = [ack_out(one) for one in known]
         refusal: Exception | None = None
         for partition, answer in zip(targets, answers, strict=True):
             if isinstance(answer, Exception):

@@ -6,10 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
 from angarium.api import PublishRequest
-from angarium.doors.intake.lanes import LaneKey, Lanes
+from angarium.doors.intake.lanes import LaneKey, Lanes, Placed
 from angarium.doors.intake.once import Once
 from angarium.doors.intake.outgoing import NOBODY
 from angarium.doors.intake.partitions import TopicShapes
+from angarium.doors.intake.recalling import recalled_one
 from angarium.errors import AngariumError, LayoutChanged, NotFound
 from angarium.settling import settling
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from angarium.api import Ack, Broker
-    from angarium.doors.intake.lanes import Placed
     from angarium.doors.intake.once import ProducerIdentities
     from angarium.doors.intake.outgoing import Outgoing, ProducerIdentity
     from angarium.doors.intake.partitions import TopicShape
@@ -64,13 +64,14 @@ class Intake:
         layout = None
         if partition is None:
             shape = self.shapes.known(topic)
-            if shape is None:
+            # What may come again is asked about, if it could have gone elsewhere before.
+            if shape is None or (shape.former and isinstance(producer, Once)):
                 return self._send_after_asking(topic, record, done, mode, producer)
             if shape.sole is not None and record.key is None and producer is NOBODY:
                 partition = shape.sole  # as for most
             else:
                 partition = _partition_in(shape, record, producer)
-                layout = None if record.key is None else shape.layout.number
+                layout = _layout_in(shape, record, producer)
         identity = NOBODY if producer is NOBODY else producer.at(0, 0, 1)
         self.lanes.publish(LaneKey(topic, partition, mode, layout), record, done, identity)
         return None
@@ -85,8 +86,13 @@ class Intake:
     ) -> None:
         try:
             shape = await self.shapes.of(topic)
+            if shape.former and isinstance(producer, Once):
+                stored = await recalled_one(self, topic, record, shape, producer)
+                if stored is not None:
+                    done(Placed(stored, 0, (stored,)))
+                    return
             partition = _partition_in(shape, record, producer)
-            layout = None if record.key is None else shape.layout.number
+            layout = _layout_in(shape, record, producer)
             identity = NOBODY if producer is NOBODY else producer.at(0, 0, 1)
             self.lanes.publish(LaneKey(topic, partition, mode, layout), record, done, identity)
         except AngariumError as error:
@@ -179,6 +185,14 @@ class Intake:
 
         calls = [told(one, some) for one, some in per_partition.items()]
         return [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
+
+
+def _layout_in(shape: TopicShape, record: Outgoing, producer: ProducerIdentities) -> int | None:
+    """Return the layout that has decided where a record goes; None: no key has."""
+    # Also an idempotency key: behind a fence it would be stored where it is not looked for any
+    # more. Planted as fence-not-checked.
+    is_keyed = record.key is not None or isinstance(producer, Once)
+    return shape.layout.number if is_keyed else None
 
 
 def _partition_in(shape: TopicShape, record: Outgoing, producer: ProducerIdentities) -> int:

@@ -30,6 +30,11 @@ class Once(NamedTuple):
         producer, sequence = identity_of(key, b"%d/%b" % (records, self.content))
         return ProducerIdentity(producer, Epoch(0), sequence)
 
+    def under(self, layout: int) -> Once:
+        """Return what a request of many records is recognised by where a topic's `layout` has sent
+        them: each cuts it into other batches. No key of a client's has a line's end in it."""
+        return self._replace(key=b"%b\n%d" % (self.key, layout))
+
 
 ProducerIdentities: TypeAlias = ProducerIdentity | Once
 """Whose the batches of a request are."""

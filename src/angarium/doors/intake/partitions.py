@@ -12,12 +12,12 @@ in another region. Its records are dealt over all partitions, so that they find 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from angarium.api import TopicConfig
 from angarium.api.homes import Homes, home_lost
-from angarium.api.layout import Layout, layout_of
+from angarium.api.layout import Layout, former_layouts, layout_of
 from angarium.errors import HomeLost, NotFound
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class TopicShape:
     """Why nothing that comes once may be published now."""
     id: TopicId | None = None
     """None of a topic that is not there yet."""
+    former: tuple[Layout, ...] = ()
+    """By which publishes that may come again were dealt before partitions were added, oldest
+    first; none of a topic that has never been given any."""
+    begun: tuple[int, ...] = ()
+    """When each layout came into force, as far as that was noted; else 0."""
     sole: int | None = field(init=False)
     """The partition of every record that comes once and has no key, if there is no other."""
 
@@ -76,6 +81,23 @@ class TopicShape:
             return layout.of_key(key)
         self.turn += 1
         return layout.in_turn(self.turn)
+
+    def under(self, layout: Layout) -> TopicShape:
+        """Return the shape that the topic had for publishes that may come again, under `layout`."""
+        return replace(self, steady=layout, former=())
+
+    def is_timed(self, layout: int) -> bool:
+        """Tell whether it was noted when a layout came into force."""
+        return layout < len(self.begun) and bool(self.begun[layout])
+
+    def formerly(self, where: Callable[[Layout], int]) -> tuple[tuple[int, int], ...]:
+        """Return other partitions to which earlier layouts have sent something that may come again,
+        each with the layout's number, oldest first; `where` says where one sends it."""
+        if not self.former:
+            return ()
+        now = where(self.steady)
+        found = ((where(one), one.number) for one in self.former)
+        return tuple([one for one in found if one[0] != now])
 
 
 class TopicShapes:
@@ -131,6 +153,8 @@ class TopicShapes:
         shape = TopicShape(
             layout=layout,
             steady=layout_of(info),
+            former=former_layouts(info),
+            begun=info.begun,
             age_max_s=DOUBT_MAX_S if homes.are_doubtful else AGE_MAX_S,
             refusal=home_lost(topic, layout.region) if is_refused else None,
             batch_bytes_max=info.config.batch_bytes_max,

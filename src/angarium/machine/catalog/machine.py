@@ -23,7 +23,7 @@ from angarium.machine.catalog.nodes import Nodes
 from angarium.machine.catalog.predecessors import Predecessors
 from angarium.machine.catalog.recoveries import Recoveries
 from angarium.machine.catalog.state import catalog_frames, read_catalog
-from angarium.machine.catalog.topics import KEYED_ORDER_LEVEL, Topics
+from angarium.machine.catalog.topics import EARLIER_LAYOUTS_LEVEL, KEYED_ORDER_LEVEL, Topics
 from angarium.machine.catalog.values import (
     CatalogApplied,
     CatalogOutcome,
@@ -175,7 +175,7 @@ class CatalogMachine:
                 is_fenced = nodes.level >= KEYED_ORDER_LEVEL
                 outcome = topics.alter(command, nodes.placeable(), limits, is_fenced=is_fenced)
             case commands.Fenced():
-                outcome = topics.fenced(command)
+                outcome = topics.fenced(command, is_timed=nodes.level >= EARLIER_LAYOUTS_LEVEL)
             case commands.TopicDelete():
                 outcome = topics.delete(command)
                 self.recoveries.forget(topics)

@@ -84,6 +84,10 @@ beginning pass one fence after the other."""
 KEYED_ORDER_LEVEL: Final = 6
 """From this feature level on partitions that are added begin with a layout of their own."""
 
+EARLIER_LAYOUTS_LEVEL: Final = 8
+"""From this feature level on the catalog notes since when a layout is in force, and numbers of a
+client's own are looked for where earlier layouts have sent them."""
+
 OWN_PREFIX: Final = "angarium."
 """Names of topics that the cluster makes for itself."""
 
@@ -264,8 +268,11 @@ class Topics:
                 others = (one for one in partition.replicas if one != leader)
                 self._put(partition, (leader, *others), nodes)
 
-    def fenced(self, command: Fenced) -> Done | Refused:
-        """Note that a partition has its fence; with the last of them the layout is in force."""
+    def fenced(self, command: Fenced, *, is_timed: bool = True) -> Done | Refused:
+        """Note that a partition has its fence; with the last of them the layout is in force.
+
+        Since when, is noted if it `is_timed`.
+        """
         partition = self.partitions.get(command.group)
         if partition is None:
             return refused(NotFound, f"there is no partition {command.group}")
@@ -274,7 +281,10 @@ class Topics:
         if command.layout != len(topic.layouts) - 1 or partition.number not in topic.unfenced:
             return Done(changed=False)
         left = tuple(one for one in topic.unfenced if one != partition.number)
-        self.by_id[topic.id] = msgspec.structs.replace(topic, unfenced=left)
+        begun = topic.begun
+        if is_timed and not left:
+            begun = (*begun, *[Micros(0)] * (command.layout - len(begun)), command.time)
+        self.by_id[topic.id] = msgspec.structs.replace(topic, unfenced=left, begun=begun)
         return Done()
 
     def delete(self, command: TopicDelete) -> Done | Refused:

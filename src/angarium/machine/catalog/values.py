@@ -170,11 +170,17 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     """The principal that created it; empty: it counts for no quota."""
     partitions_by: tuple[tuple[str, int], ...] = ()
     """How many of its partitions each principal created, by name. The others count for none."""
+    begun: tuple[Micros, ...] = ()
+    """When each layout came into force, as far as that was noted (feature level 8); else 0."""
 
     @property
     def layout(self) -> int:
         """The layout in force."""
         return max(len(self.layouts) - 1 - bool(self.unfenced), 0)
+
+    def ended(self, layout: int) -> Micros | None:
+        """Return when keys were last dealt by a layout; None if they are, or it was not noted."""
+        return (self.begun[layout + 1] or None) if layout + 1 < len(self.begun) else None
 
     def born(self, number: int) -> int:
         """Return the layout that a partition came with."""

@@ -934,7 +934,7 @@ class Nodes(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class TopicInfo(_message.Message):
-    __slots__ = ("id", "name", "config", "partitions", "created_at_us", "caution", "layouts", "layout")
+    __slots__ = ("id", "name", "config", "partitions", "created_at_us", "caution", "layouts", "layout", "begun_us")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     CONFIG_FIELD_NUMBER: _ClassVar[int]
@@ -943,6 +943,7 @@ class TopicInfo(_message.Message):
     CAUTION_FIELD_NUMBER: _ClassVar[int]
     LAYOUTS_FIELD_NUMBER: _ClassVar[int]
     LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_US_FIELD_NUMBER: _ClassVar[int]
     id: int
     name: str
     config: TopicConfig
@@ -951,7 +952,8 @@ class TopicInfo(_message.Message):
     caution: str
     layouts: _containers.RepeatedScalarFieldContainer[int]
     layout: int
-    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionInfo, _Mapping]]] = ..., created_at_us: _Optional[int] = ..., caution: _Optional[str] = ..., layouts: _Optional[_Iterable[int]] = ..., layout: _Optional[int] = ...) -> None: ...
+    begun_us: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, id: _Optional[int] = ..., name: _Optional[str] = ..., config: _Optional[_Union[TopicConfig, _Mapping]] = ..., partitions: _Optional[_Iterable[_Union[PartitionInfo, _Mapping]]] = ..., created_at_us: _Optional[int] = ..., caution: _Optional[str] = ..., layouts: _Optional[_Iterable[int]] = ..., layout: _Optional[int] = ..., begun_us: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CreateTopicRequest(_message.Message):
     __slots__ = ("name", "partitions", "config")

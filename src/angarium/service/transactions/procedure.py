@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeVar
 
 from angarium.errors import (
+    LayoutChanged,
     NotFound,
     OutcomeUnknown,
     ProducerFenced,
@@ -360,12 +361,26 @@ def stage(group: RaftGroupId, command: Stage) -> Procedure[Told]:
     raise TransactionPending("the same records are settled by other transactions, too")
 
 
-def publish_sequenced(group: RaftGroupId, named: Named, batches: bytes) -> Procedure[Decided]:
-    """Store batches under a producer's own number, decided by their partition alone."""
+def publish_sequenced(
+    group: RaftGroupId,
+    named: Named,
+    batches: bytes,
+    *,
+    layout: int | None = None,
+    former: tuple[tuple[RaftGroupId, int], ...] = (),
+) -> Procedure[tuple[RaftGroupId, Decided]]:
+    """Store batches under a producer's own number, decided by their partition alone.
+
+    Return which group has them, and where. `former` are groups that earlier layouts of the topic
+    would have sent them to: what one of them has is not stored again.
+    """
+    for earlier, told in zip(former, (yield from _ask_former(former, named)), strict=True):
+        if isinstance(told.outcome, Decided):
+            return earlier[0], told.outcome
     # Stage and commit in one turn share an entry's sync, so that a numbered publish costs about
     # one publish.
     asks = (
-        Ask(group, Stage(**named, stage="sequenced", part=0, batches=batches)),
+        Ask(group, Stage(**named, stage="sequenced", part=0, batches=batches, layout=layout)),
         Ask(group, Commit(**named, stages=("sequenced",))),
     )
     for _ in range(ROUNDS_MAX):
@@ -373,11 +388,31 @@ def publish_sequenced(group: RaftGroupId, named: Named, batches: bytes) -> Proce
         if isinstance(staged.outcome, Refused):
             yield from _give_up_older(group, named, staged)
         elif isinstance(decided.outcome, Decided):
-            return decided.outcome
+            return group, decided.outcome
         else:
             assert isinstance(decided.outcome, Refused)
             raise_refused(decided.outcome)
     raise TransactionPending(f"{named['name']} is being written by others at the same time")
+
+
+def _ask_former(
+    former: tuple[tuple[RaftGroupId, int], ...], named: Named
+) -> Procedure[tuple[Told, ...]]:
+    """Ask partitions whether they have a number; raises why one cannot tell.
+
+    By a stage of an earlier layout: whoever names a newer one has heard that the older partitions
+    have its fence, so it is never taken, and what is stored before the fence stays as it is.
+    """
+    if not former:
+        return ()
+    answers = yield tuple(
+        Ask(group, Stage(**named, stage="sequenced", part=0, layout=layout))
+        for group, layout in former
+    )
+    for told in answers:
+        if isinstance(told.outcome, Refused) and told.outcome.code != LayoutChanged.code:
+            raise_refused(told.outcome)
+    return answers
 
 
 def fence_partition(group: RaftGroupId, name: str, epoch: Epoch) -> Procedure[int]:

@@ -27,7 +27,7 @@ from angarium.api.transactions import (
 from angarium.errors import AngariumError, InvalidArgument, LayoutChanged, TooLarge
 from angarium.machine import outcomes
 from angarium.machine.catalog import ProducerOpen, ProducerOpened
-from angarium.machine.catalog.topics import KEYED_ORDER_LEVEL
+from angarium.machine.catalog.topics import EARLIER_LAYOUTS_LEVEL, KEYED_ORDER_LEVEL
 from angarium.machine.commands import SeriesDelete, Stage
 from angarium.machine.outcomes import Decided, Refused
 from angarium.modes import DeliveryMode
@@ -221,12 +221,22 @@ class TransactionCalls:
             "sequence": inner(_checked_sequence(request.sequence)),
         }
         batches = self._joined(partition, request.batches)
-        decided = await self._follow(procedure.publish_sequenced(partition.group, named, batches))
+        layout, former = request.layout, request.former
+        if self._node.levels.current < EARLIER_LAYOUTS_LEVEL:
+            layout, former = None, ()  # a node of an older release would not know what it has
+        asked = [await self._partition(request.topic, number) for number, _ in former]
+        by_group = tuple([(one.group, was) for one, (_, was) in zip(asked, former, strict=True)])
+        stored_in, decided = await self._follow(
+            procedure.publish_sequenced(
+                partition.group, named, batches, layout=layout, former=by_group
+            )
+        )
+        numbers = {one.group: one.number for one in asked}
         self.count("sequenced_duplicate" if decided.repeated else "sequenced")
         return Ack(
             mode=DeliveryMode.CONSISTENT,
             topic=request.topic,
-            partition=request.partition,
+            partition=numbers.get(stored_in, request.partition),
             base_offset=decided.base_offset,
             next_offset=decided.next_offset,
             duplicate=decided.repeated,

@@ -57,6 +57,10 @@ class PublishSequencedHeader(msgspec.Struct, frozen=True, array_like=True):
     sequence: int
     topic: str
     partition: int
+    layout: int | None = None
+    """By which of the topic's layouts it goes there. An older server does not heed it."""
+    former: tuple[tuple[int, int], ...] = ()
+    """Partitions that are asked before, each with the layout by which it would have gone there."""
 
 
 class LastSequenceHeader(msgspec.Struct, frozen=True, array_like=True):
