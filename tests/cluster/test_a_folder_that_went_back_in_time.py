@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.busy_machine import slowness
 
 from angarium.batch import encode
@@ -95,8 +96,9 @@ def test_a_whole_cluster_that_restarts_takes_nobody_for_an_older_copy(
     run(scenario())
 
 
-def test_an_older_copy_is_noticed_after_all_nodes_were_stopped_in_an_orderly_way(
-    run: Run, cluster_of: ClusterOf
+@pytest.mark.parametrize("way", ["stopped", "killed"])
+def test_an_older_copy_is_noticed_after_all_nodes_have_ended(
+    run: Run, cluster_of: ClusterOf, way: str
 ) -> None:
     async def scenario() -> None:
         async with cluster_of(3) as cluster:
@@ -106,9 +108,12 @@ def test_an_older_copy_is_noticed_after_all_nodes_were_stopped_in_an_orderly_way
             put_back = await roll_back(cluster, forgetful)
             await publish(cluster, 50)
             await asyncio.sleep(HEARD_S * slowness())
-            # Less than ten seconds after they heard it: the others write it down as they stop.
+            # The others have written it down when they heard it, not only as they stop.
             for node in cluster.ids:
-                cluster.nodes[node].terminate()
+                if way == "killed":
+                    cluster.nodes[node].kill()
+                else:
+                    cluster.nodes[node].terminate()
             for node in cluster.ids:
                 await asyncio.to_thread(cluster.nodes[node].wait)
             put_back()

@@ -100,9 +100,9 @@ def test_a_request_that_comes_again_after_partitions_were_added_is_stored_once(
                 for number, (partition, offset, _) in enumerate(before):
                     again = await way(addresses, number)
                     assert again == (partition, offset, True)
-            again = await batched(addresses)
-            assert again["partitions"] == whole["partitions"]
-            assert all(ack["duplicate"] for ack in again["acks"])
+            repeated = await batched(addresses)
+            assert repeated["partitions"] == whole["partitions"]
+            assert all(ack["duplicate"] for ack in repeated["acks"])
             other = {"value": "something else", "key": "customer 0"}
             answer = await until_answered(addresses, TARGET, other, **{"Idempotency-Key": name(0)})
             assert (answer.status, answer.json["code"]) == (422, "KEY_REUSED")

@@ -28,6 +28,7 @@ from angarium.replica.roster import Roster
 from angarium.testing.sim import node as sim_node
 from angarium.testing.sim import operator, rebalancing
 from angarium.testing.sim import successions as sim_successions
+from angarium.testing.sim.clock import SECOND
 from angarium.wire import Role, handshake
 from angarium.wire.handshake import Peer
 
@@ -100,6 +101,12 @@ def older_copy_let_in() -> Iterator[Replaced]:
         return None
 
     yield Replaced(Recollections, "objection", objection)
+
+
+@bug(seeds_max=20, run=scripted("rolled-back-at-once"))
+def marks_saved_late() -> Iterator[Replaced]:
+    """What other nodes say of their logs is written down every ten seconds."""
+    yield Replaced(sim_node, "SAVING", 10 * SECOND)
 
 
 @bug(seeds_max=10, run=scripted("rolled-back"))

@@ -46,6 +46,8 @@ NEWS = 500 * MILLISECOND
 LAST_BYTES = 2_048
 """The end of a file of the log that damage inside it leaves alone: where the end of the last sync
 round is lost, that round looks as if it had never been written."""
+SAVING = 100 * MILLISECOND
+"""How long after it was heard that is on disk, and outlives the process."""
 GREETING = 3 * MILLISECOND
 """How long it takes until the others know that a process has started."""
 
@@ -120,7 +122,9 @@ class SimNode:
         self._witnessed: dict[RaftGroupId, int] = {}
         """The last term that each of its witnesses led."""
         self.recollections = Recollections()
-        """What it knows of the others' logs. It is on disk in a real node, and so outlives it."""
+        """What its process knows of the others' logs."""
+        self.saved_ends: dict[ReplicaId, int] = {}
+        """What of it is on disk, and outlives the process."""
         self._met: dict[NodeId, int] = {}
         """The life of each other node with which it has exchanged greetings."""
         self._hearing = _Hearing(self)
@@ -163,6 +167,7 @@ class SimNode:
         """Start the process on whatever the disk holds."""
         assert self.host is None
         self.life += 1
+        self.recollections = Recollections(self.saved_ends)
         self.service.begin()
         try:
             self.disk.lock()
@@ -225,6 +230,7 @@ class SimNode:
         self.incarnation = Incarnation(self.rng.getrandbits(48))
         self.renewed.clear()
         self.recollections = Recollections()
+        self.saved_ends = {}
 
     def roll_back(self, copy: Mapping[str, tuple[bytes, int]], prefix: str = "") -> None:
         """Have the disk, or a part of it, replaced by an older copy of itself."""
@@ -354,10 +360,16 @@ class SimNode:
 
     def exchange_news(self) -> None:
         """Hear how far the others' logs are durable, of those that can be reached."""
+        is_news = False
         for other in self.world.nodes.values():
             if other is not self and self.meet(other):
                 assert other.host is not None
-                self.recollections.note(other.replica, other.host.wal.durable_end)
+                is_news |= self.recollections.note(other.replica, other.host.wal.durable_end)
+        if is_news:
+            self.later(SAVING, self._save_marks)
+
+    def _save_marks(self) -> None:
+        self.saved_ends = dict(self.recollections.ends)
 
     def hear_of(self, node: NodeId) -> None:
         """Hear that another machine has a new process."""

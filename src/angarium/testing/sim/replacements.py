@@ -14,7 +14,7 @@ from angarium.modes import DeliveryMode
 from angarium.raft.messages import Message, MessageKind
 from angarium.testing.history import Result
 from angarium.testing.sim.clock import MILLISECOND, SECOND, START
-from angarium.testing.sim.node import NEWS, Said
+from angarium.testing.sim.node import NEWS, SAVING, Said
 from angarium.testing.sim.script import (
     GROUP,
     THREE,
@@ -101,6 +101,32 @@ def rolled_back(world: World) -> None:
         let_pass(world, 1_500)
         leading.resume()
         let_pass(world, 500)
+
+
+@schedule(THREE)
+def rolled_back_at_once(world: World) -> None:
+    """All nodes are killed shortly after acknowledgements, and one disk comes back older.
+
+    Again one was away before, and with the forgetful one it is a majority that lacks what was
+    acknowledged. The third has heard how far the forgetful one was, a moment ago: nobody else can
+    refuse it, and only what it has written down tells it so.
+    """
+    let_pass(world, 500)
+    for _ in range(3):
+        world.wait(10 * SECOND, lambda: _is_whole(world))
+        leading = leader(world)
+        forgetful, away = (node for node in shuffled(world) if node is not leading)
+        strike(world, "partition", away, lambda: isolate(world, [away]))  # noqa: B023 - called now
+        let_pass(world, world.faults.rng.randrange(50, 400))
+        copy = forgetful.disk.copied()
+        let_pass(world, (NEWS + 2 * SAVING) // MILLISECOND + world.faults.rng.randrange(100, 400))
+        for node in world.nodes.values():
+            strike(world, "crash", node, node.crash)
+        forgetful.roll_back(copy)
+        world.network.heal()
+        for node in shuffled(world):
+            node.boot()
+        let_pass(world, 2_500)
 
 
 @schedule(replace(THREE, readers=0))

@@ -68,7 +68,7 @@ class Replacing:
         self, node: SimNode, replica: int, copy: dict[str, tuple[bytes, int]], end: int
     ) -> None:
         others = [one for one in self.world.nodes.values() if one is not node]
-        is_known = all(one.recollections.ends.get(node.replica, 0) > end for one in others)
+        is_known = all(one.saved_ends.get(node.replica, 0) > end for one in others)
         if node.replica == replica and is_known and self._may_go(node):
             prefix = self._rng.choice(PREFIXES)
             node.roll_back(copy, prefix)

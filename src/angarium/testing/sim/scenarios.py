@@ -98,6 +98,7 @@ SCENARIOS: Final[dict[str, Schedule]] = {
     "replaced-one-by-one": replacements.replaced_one_by_one,
     "replaced-when-allowed": replacements.replaced_when_allowed,
     "rolled-back": replacements.rolled_back,
+    "rolled-back-at-once": replacements.rolled_back_at_once,
     "contradicted": replacements.contradicted,
     "served-twice": twins.served_twice,
     "lost-majority": majorities.lost_majority,

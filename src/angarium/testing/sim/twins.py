@@ -39,7 +39,7 @@ def _twin_of(world: World, node: SimNode) -> SimNode:
     twin = SimNode(world, node.id, world.faults.rng.getrandbits(64))
     twin.disk = node.disk
     twin.incarnation = node.incarnation
-    twin.recollections = node.recollections
+    twin.saved_ends = dict(node.saved_ends)
     # Whoever speaks to the node reaches both: they have one name, and one address is the other's.
     world.let_both_hear(node, twin)
     return twin
