@@ -11,9 +11,10 @@ from tests.simulation.variants import Variant
 from angarium.machine import partition_state
 from angarium.machine.catalog import Fenced
 from angarium.machine.commands import Stage
+from angarium.machine.keys import Keys
 from angarium.machine.numbering import Numbering
 from angarium.replica.acks import Dealt
-from angarium.testing.sim import growing, keyed_clients, lending
+from angarium.testing.sim import growing, keyed_clients, lending, repeating
 from angarium.testing.sim.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +36,33 @@ grown_with_transactions: Final = Variant(
     Settings(**_SMALL, transactors=3),  # type: ignore[arg-type]
 )
 """The same, and transactions publish by key over its partitions."""
+
+
+grown_with_repetitions: Final = Variant(
+    "grown-with-repetitions",
+    Settings(**_SMALL, repeating=True),  # type: ignore[arg-type]
+)
+"""The same, and requests under idempotency keys come again, by this layout or that."""
+
+
+@bug(seeds_max=6, run=grown_with_repetitions)
+def earlier_layouts_not_asked() -> Iterator[Replaced]:
+    """A door publishes a request that may come again without asking where it went before."""
+
+    def former_layouts(_: TopicInfo) -> tuple[()]:
+        return ()
+
+    yield Replaced(repeating, "former_layouts", former_layouts)
+
+
+@bug(seeds_max=6, run=grown_with_repetitions)
+def key_unknown_behind_the_fence() -> Iterator[Replaced]:
+    """A partition that is fenced no longer recognises the keys of the layouts before."""
+
+    def repeated(*_: object, **__: object) -> None:
+        return None
+
+    yield Replaced(Keys, "repeated", repeated)
 
 
 @bug(seeds_max=12, run=grown)

@@ -276,8 +276,7 @@ class Numbering:
 
         A number of its producer's own may have been stored while that layout was in force. What
         came before or after it is of keys that other layouts have sent here, and its numbers may be
-        higher than one that was never stored. Planted as
-        number-judged-by-what-came-behind-the-fence.
+        higher than one that was never stored.
         """
         if command.home is not None or command.layout is None:
             # What of it is staged by the new layout elsewhere cannot be told from here: the whole

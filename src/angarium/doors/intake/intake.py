@@ -190,7 +190,7 @@ class Intake:
 def _layout_in(shape: TopicShape, record: Outgoing, producer: ProducerIdentities) -> int | None:
     """Return the layout that has decided where a record goes; None: no key has."""
     # Also an idempotency key: behind a fence it would be stored where it is not looked for any
-    # more. Planted as fence-not-checked.
+    # more.
     is_keyed = record.key is not None or isinstance(producer, Once)
     return shape.layout.number if is_keyed else None
 

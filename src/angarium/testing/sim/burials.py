@@ -16,6 +16,7 @@ from angarium.errors import AngariumError
 from angarium.ids import RaftGroupId, node_of
 from angarium.lending.letters import PREFIX, Pause, Publish
 from angarium.machine.catalog import ProducerShare
+from angarium.machine.keys import KEYED_FROM
 from angarium.machine.outcomes import Appended, Duplicate, Refused
 from angarium.machine.producers import NAMED_FROM
 from angarium.modes import DeliveryMode
@@ -132,12 +133,17 @@ class Burials:
 
 def shown(batch: Batch) -> Iterator[tuple[Offset, bytes]]:
     """Yield a batch's records as histories have them: a letter is told from the record it is of."""
-    is_letter = batch.producer_id >= NAMED_FROM
+    has_letter = is_letter(batch)
     for record in batch:
-        if is_letter:
+        if has_letter:
             yield record.offset, letter_value(batch)
         elif record.value is not None:
             yield record.offset, record.value
+
+
+def is_letter(batch: Batch) -> bool:
+    """Return whether a batch is a dead letter: those are published under names, not under keys."""
+    return NAMED_FROM <= batch.producer_id < KEYED_FROM
 
 
 def letter_value(batch: Batch) -> bytes:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from angarium.batch import Batch
 from angarium.errors import CorruptData
 from angarium.log.segments.frames import frame_at
-from angarium.machine.producers import NAMED_FROM
 from angarium.testing.history import FinalLog, LogRecord
-from angarium.testing.sim.burials import letter_value
+from angarium.testing.sim.burials import is_letter, letter_value
 from angarium.testing.sim.clock import SECOND
 
 if TYPE_CHECKING:
@@ -80,12 +79,12 @@ def _read_all(node: NodeId, group: RaftGroupId, replica: PartitionReplica) -> Fi
 
 def _records(batch: Batch, start: int) -> Iterator[LogRecord]:
     """Yield the records of a batch that a trim has left."""
-    is_letter = batch.producer_id >= NAMED_FROM
+    has_letter = is_letter(batch)
     for record in batch:
         if record.offset >= start:
             yield LogRecord(
                 record.offset,
-                letter_value(batch) if is_letter else record.value or b"",
+                letter_value(batch) if has_letter else record.value or b"",
                 batch.producer_id,
                 batch.epoch,
                 batch.first_sequence + record.offset - batch.base_offset,

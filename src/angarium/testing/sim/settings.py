@@ -195,6 +195,8 @@ class Settings:
     """With `placing`: whether leaders follow publishers, who move from region to region."""
     growing: bool = False
     """Whether a topic is given partitions, with publishers and readers that mind its keys."""
+    repeating: bool = False
+    """With `growing`: whether requests under idempotency keys come again all the time."""
     replacing: bool = False
     """Whether disks are replaced, or put back as they were, whenever the cluster lets them go."""
     beating: bool = False

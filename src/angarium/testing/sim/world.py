@@ -32,6 +32,7 @@ from angarium.testing.sim.placing import Placing
 from angarium.testing.sim.rebalancing import Rebalancing
 from angarium.testing.sim.recovery import recover
 from angarium.testing.sim.redriver import Redriver
+from angarium.testing.sim.repeating import Repeater
 from angarium.testing.sim.replacing import Replacing
 from angarium.testing.sim.rumours import Rumours
 from angarium.testing.sim.settings import OPERATIONS_MIN, Settings, drawn_settings
@@ -139,6 +140,7 @@ class World:
             KeyedReader(self, number + 1, seed ^ 0x6E2 ^ number)
             for number in range(2 * len(self.growing))
         ]
+        repeaters = [Repeater(self, seed ^ 0x6E3) for _ in range(int(self.settings.repeating))]
         # Not from the run's own dice: runs without members are what they always were.
         self.consumers = Consumers(self, self.settings.members, seed ^ 0xC0FFEE)
         self.clients: list[
@@ -153,6 +155,7 @@ class World:
             | Overseer
             | KeyedPublisher
             | KeyedReader
+            | Repeater
         ] = [
             *self.producers,
             *self.readers,
@@ -164,6 +167,7 @@ class World:
             *self.consumers.clients,
             *self.keyed_publishers,
             *self.keyed_readers,
+            *repeaters,
         ]
         self._receivers: dict[str, Callable[[Any], None]] = {
             **{node.name: node.receive for node in self.nodes.values()},
