@@ -28,7 +28,7 @@ SEED ?=
 PYSPARK ?= 4.0.*
 export PYTHON ?=
 
-.PHONY: help run pipeline test check format sim planted fuzz chaos chaos-spark chaos-lake test-spark rotations soak matrix judges keycloak browser kubernetes conformance bench golden proto system clean venv base
+.PHONY: help run pipeline test check format sim planted fuzz chaos floods chaos-spark chaos-lake test-spark rotations soak matrix judges keycloak browser kubernetes conformance bench golden proto system clean venv base
 
 help:
 	@echo 'make WORD, where WORD is one of'
@@ -64,6 +64,9 @@ fuzz: venv  ## hostile bytes for the batch decoder; INPUTS=1000000
 
 chaos: venv  ## a cluster of real processes under faults, many times over, and a table; TIMES=20 ONLY=kill,pause
 	@$(VENV_PYTHON) -m angarium.testing.cluster.chaos $(if $(TIMES),--times $(TIMES)) $(if $(ONLY),--only $(ONLY))
+
+floods: venv  ## eight connections flood each door with each kind of frame, beside a publisher, and a table; ONLY=websocket TIMES=6 ARGS=--write
+	@$(VENV_PYTHON) -m tests.floods $(if $(ONLY),--only $(ONLY)) $(if $(TIMES),--rounds $(TIMES)) $(ARGS)
 
 chaos-spark: venv  ## Spark copies a topic while drivers, executors and brokers are killed; RECORDS=5000000 FAULTS=30 SEED=1
 	@$(VENV_PYTHON) -m angarium.testing.spark.chaos $(if $(RECORDS),--records $(RECORDS)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))

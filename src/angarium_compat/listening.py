@@ -78,6 +78,7 @@ class Listener:
             },
             limits or CallLimits(),
             refusal_of=_refusal_of,
+            asks_who=admit is not None,
         )
         self._address = (host, port)
         self._tls = tls
@@ -147,6 +148,7 @@ class Listener:
             try:
                 if self._admit is not None:
                     await self._admit(call)
+                    call.proven()
                 if not method.client_streams:
                     request = parsed(request)
                 answer = await handler(request, call)

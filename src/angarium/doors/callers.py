@@ -42,6 +42,11 @@ class Toll(Protocol):
         """Count a request, and wait until it may go; raises `QuotaExceeded`."""
         ...
 
+    def take_request(self) -> float:
+        """Count a request, and return for how long nothing more is to be taken from the other side;
+        raises `QuotaExceeded`."""
+        ...
+
     def read(self, size: int) -> None:
         """Count bytes that are handed out besides those that the broker has counted."""
         ...

@@ -8,6 +8,9 @@ Guarantees:
   peer that asks and never reads cannot fill its memory; the dialling side always reads, so the two
   never wait for each other. For the same reason only the accepting side rests (`rest`).
 - A peer that is silent, or takes none of its bytes, is given up.
+- The accepting side handles a bounded number of frames per turn of the event loop, counts those
+  that bring no request further, and handles floods of them in the share of time that all floods
+  have (`wire.flooding`).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from typing import TYPE_CHECKING, Final, cast
 from angarium.errors import AngariumError
 from angarium.wire.decoder import SCRATCH_BYTES, FrameDecoder
 from angarium.wire.errors import ConnectionLost, WireError
+from angarium.wire.flooding import FloodMeter, take_turn
+from angarium.wire.flooding.bounds import UNPROVEN_READ_BYTES
 from angarium.wire.frames import Frame, FrameKind, frame_head
 from angarium.wire.keepalive import Keepalive
 from angarium.wire.outgoing import Outgoing
@@ -49,6 +54,20 @@ class _Scratch(threading.local):
 
 _scratch: Final = _Scratch()
 
+NOTHING: Final[frozenset[int]] = frozenset()
+
+
+_REQUEST: Final = int(FrameKind.REQUEST)
+_STREAM_DATA: Final = int(FrameKind.STREAM_DATA)
+
+SMALL_FRAME_BYTES: Final = 32
+"""A frame of a stream below this size, with its 24 bytes of prefix, is counted as empty."""
+
+
+def is_control(frame: Frame, counted: frozenset[int]) -> bool:
+    """Return whether a frame brings nothing further: of such a kind, or next to empty."""
+    return frame.kind in counted or (frame.kind == _STREAM_DATA and frame.size < SMALL_FRAME_BYTES)
+
 
 class Channel(asyncio.BufferedProtocol):
     """One side of a socket. `Connection` gives the frames their meaning."""
@@ -74,8 +93,16 @@ class Channel(asyncio.BufferedProtocol):
             scratch=_scratch.buffer,
         )
         self._outgoing = Outgoing(
-            self.loop, bytes_max=limits.outgoing_bytes_max, on_room=self._read_on
+            self.loop,
+            bytes_max=limits.outgoing_bytes_max if is_dialled else limits.handshake_bytes_max,
+            on_room=self._read_on,
         )
+        self._flood = FloodMeter(frames_max=limits.control_frames_max)
+        self._counted: frozenset[int] | None = NOTHING if is_dialled else None
+        """Kinds of frames that bring nothing further; None before login: all do not."""
+        self._read_bytes = SCRATCH_BYTES if is_dialled else UNPROVEN_READ_BYTES
+        self._frames_per_turn = limits.frames_per_turn
+        self._awaits_turn = False
         self._keepalive = Keepalive(
             self.loop, self._outgoing, limits=limits, ping=self.ping, give_up=self.give_up
         )
@@ -199,13 +226,22 @@ class Channel(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where the next bytes belong."""
         del sizehint
-        return self._decoder.writable()
+        return self._decoder.writable(self._read_bytes)
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle the frames that these bytes complete."""
         self._keepalive.heard()
         self._is_heard = True
-        self._handle(self._decoder.advance(nbytes))
+        frames = self._decoder.advance(nbytes)
+        if self._flood.control and not self.is_dialled:
+            self._flood.look(self.loop.time())
+            if self._flood.is_flooding:
+                self._unhandled.extend(frames)
+                self._await_turn()
+                return
+            if self._flood.is_proven:
+                self._read_bytes = SCRATCH_BYTES
+        self._handle(frames)
 
     def eof_received(self) -> None:
         """Let the transport close itself: half a connection is of no use."""
@@ -234,19 +270,18 @@ class Channel(asyncio.BufferedProtocol):
     def _handle(self, frames: Sequence[Frame]) -> None:
         if self.on_entered is not None:
             self.on_entered()
+        frames_max = len(frames) if self.is_dialled else self._frames_per_turn
         # What handlers answer at once leaves together, when all frames of this read are handled.
         self._outgoing.hold()
         try:
-            for position, frame in enumerate(frames):
-                if self._is_cut:
-                    return
-                self._take_frame(frame)
-                if self._resting is not None or (
-                    self._outgoing.is_full and self._must_stop_reading()
-                ):
-                    self._unhandled.extend(frames[position + 1 :])
-                    return
-            if self._decoder.error is not None:
+            handled = self._take_frames(frames, frames_max)
+            if self._counted is not NOTHING:
+                self._count(frames[:handled])
+            if handled < len(frames) and not self._is_cut:
+                self._unhandled.extend(frames[handled:])
+                if handled == frames_max:
+                    self._await_turn()
+            elif self._decoder.error is not None:
                 self.fail(self._decoder.error)
         except AngariumError as error:
             self.fail(error)
@@ -255,6 +290,49 @@ class Channel(asyncio.BufferedProtocol):
             self.fail(WireError("the node met an unexpected error; its log has it"))
         finally:
             self._outgoing.release()
+
+    def _take_frames(self, frames: Sequence[Frame], frames_max: int) -> int:
+        """Act upon frames until there is a reason to stop; return upon how many."""
+        handled = 0
+        for frame in frames:
+            if self._is_cut or handled == frames_max:
+                break
+            handled += 1
+            self._take_frame(frame)
+            if self._resting is not None or (self._outgoing.is_full and self._must_stop_reading()):
+                break
+        return handled
+
+    def _count(self, frames: Sequence[Frame]) -> None:
+        """Count the frames that bring nothing further; raises `TooManyFrames`."""
+        flood, counted = self._flood, self._counted
+        if counted is None:
+            control = len(frames)
+        else:
+            control = sum([is_control(one, counted) for one in frames if one.kind != _REQUEST])
+        if not control:
+            if flood.control:
+                flood.work += len(frames)
+            return
+        flood.work += len(frames) - control
+        flood.count(control)
+        self._charge_control(control)
+
+    def _charge_control(self, frames: int) -> None:
+        """Hear that so many frames came which bring nothing further."""
+
+    def _await_turn(self) -> None:
+        """Handle what has come, and read on, when this connection's turn comes."""
+        self._stop_reading()
+        if self._flood.is_flooding:
+            self._read_bytes = UNPROVEN_READ_BYTES
+        if not self._awaits_turn:
+            self._awaits_turn = True
+            take_turn(self.loop, self._flood, self._turn_came)
+
+    def _turn_came(self) -> None:
+        self._awaits_turn = False
+        self._read_on()
 
     def _must_stop_reading(self) -> bool:
         if self.is_dialled or self._is_cut:
@@ -277,16 +355,17 @@ class Channel(asyncio.BufferedProtocol):
 
     def _read_on(self) -> None:
         """Go on where reading stopped, if nothing is in the way any more."""
-        if self._is_reading or self._is_cut or self._resting is not None:
+        if self._is_reading or self._is_cut or self._resting is not None or self._awaits_turn:
             return
-        if self._unhandled:
+        if self._unhandled or self._decoder.error is not None:
             unhandled = list(self._unhandled)
             self._unhandled.clear()
             self._handle(unhandled)
-        is_held = self._resting is not None or self._outgoing.is_full
+        is_held = self._resting is not None or self._outgoing.is_full or self._awaits_turn
         if not self._unhandled and not self._is_cut and not is_held:
             assert self._transport is not None
             self._is_reading = True
+            self._flood.is_behind = False
             self._keepalive.listen(True)
             self._transport.resume_reading()
 

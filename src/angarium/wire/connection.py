@@ -17,9 +17,10 @@ import ssl
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from angarium.errors import AngariumError, LimitExceeded
+from angarium.errors import AngariumError, LimitExceeded, QuotaExceeded
 from angarium.wire.calls import Calls
-from angarium.wire.channel import Channel
+from angarium.wire.channel import NOTHING, Channel
+from angarium.wire.decoder import SCRATCH_BYTES
 from angarium.wire.error_codec import Failure, error_of, failure_of
 from angarium.wire.errors import (
     ConnectionLost,
@@ -30,12 +31,14 @@ from angarium.wire.errors import (
     WireError,
     WrongCluster,
 )
+from angarium.wire.flooding import DECLARED, Counts, Door
 from angarium.wire.frames import Frame, FrameKind
 from angarium.wire.handlers import Handlers
 from angarium.wire.handshake import (
     MAGIC,
     Hello,
     Peer,
+    Role,
     answer_to,
     completed,
     greeting_in,
@@ -272,6 +275,19 @@ class Connection(Channel):
         if self._quiet is not None and not self._quiet.done() and not self._has_requests:
             self._quiet.set_result(None)
 
+    def _charge_control(self, frames: int) -> None:
+        tolled = self.handlers.tolled
+        toll = None if tolled is None else tolled.toll
+        if toll is None:
+            return
+        rest_s = 0.0
+        try:
+            for _ in range(frames):
+                rest_s = toll.take_request()
+        except QuotaExceeded as error:
+            rest_s = getattr(error, "retry_after", 0.0)
+        self.rest(rest_s)
+
     # --- beginning and end ------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -311,6 +327,13 @@ class Connection(Channel):
             frame_bytes_max=self._limits.frame_bytes_max,
             header_bytes_max=self._limits.header_bytes_max,
         )
+        self._outgoing.set_bound(self._limits.outgoing_bytes_max)
+        self._read_bytes = SCRATCH_BYTES
+        self._flood.is_proven = True
+        if not self.is_dialled:
+            # Other nodes have proven what they are, and one that is late cancels a great deal.
+            is_node = self.peer.hello.role in {Role.PEER, Role.PEER_BULK}
+            self._counted = NOTHING if is_node else COUNTED
 
     def _late(self) -> None:
         if self._state is not _State.GREETING or self._is_cut:
@@ -448,6 +471,11 @@ class Connection(Channel):
     def _loss(self) -> ConnectionLost:
         return ConnectionLost(str(self.error or "the connection was closed"))
 
+
+COUNTED: Final = frozenset(
+    int(FrameKind[name]) for name, counts in DECLARED[Door.WIRE].items() if counts is Counts.ALWAYS
+)
+"""Kinds of frames that bring nothing further, whoever sends them."""
 
 # Plain numbers: looking an enum's member up is dear where it is done for every frame.
 _MESSAGE: Final = int(FrameKind.MESSAGE)

@@ -72,12 +72,15 @@ class FrameDecoder:
         """Return the first bytes of a frame of which only a part has come."""
         return bytes(self._partial[: min(self._filled, PREFIX_BYTES)])
 
-    def writable(self) -> memoryview:
-        """Return where the next bytes belong; tell `advance` how many were put there."""
+    def writable(self, bytes_max: int = SCRATCH_BYTES) -> memoryview:
+        """Return where the next bytes belong; tell `advance` how many were put there.
+
+        Of frames that are decoded in one go there are no more than `bytes_max`.
+        """
         self._into_partial = self._needed - self._filled >= len(self._scratch)
         if self._into_partial:
             return memoryview(self._partial)[self._filled :]
-        return self._scratch
+        return self._scratch if bytes_max >= len(self._scratch) else self._scratch[:bytes_max]
 
     def advance(self, count: int) -> list[Frame]:
         """Take `count` bytes that were put into `writable`; return the frames now complete."""

@@ -75,6 +75,11 @@ class Outgoing:
         waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
         return self._bytes_written - waiting
 
+    def set_bound(self, bytes_max: int) -> None:
+        """Let so many bytes wait from now on."""
+        self._bytes_max = bytes_max
+        self._weigh()
+
     def attach(self, transport: asyncio.WriteTransport) -> None:
         """Begin to write."""
         self._transport = transport

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from angarium.bounds import Bounds
+from angarium.wire.flooding.bounds import CONTROL_FRAMES_MAX, FRAMES_PER_TURN
 
 FRAME_BYTES_LEAST: Final = 64 * 1024
 """Every side takes frames and headers of this size, so that a failure can always be told."""
@@ -28,7 +29,8 @@ class WireLimits(Bounds):
     outgoing_bytes_max: int = 16 * 1024 * 1024
     """Bytes waiting to be written. At the bound one-way messages are dropped and counted, requests
     and streams wait, and the accepting side stops reading, so that a peer that does not read its
-    answers cannot ask for more. One frame may overdraw it."""
+    answers cannot ask for more. One frame may overdraw it. Before login `handshake_bytes_max` is
+    the bound."""
 
     write_buffer_bytes: int = 256 * 1024
     """Bytes handed to the transport before it asks us to hold back the rest."""
@@ -62,6 +64,15 @@ class WireLimits(Bounds):
     """Connections a server keeps. For one more, the one that has been here the longest without
     saying who it is goes; if all have, the newcomer is told so in the handshake. Beyond twice as
     many it is cut without a word."""
+
+    control_frames_max: int = CONTROL_FRAMES_MAX
+    """Frames of a client within a second that bring no request further, and before login every
+    frame. One more ends the connection with `LimitExceeded`; from a fraction of that on it is read
+    slowly (`wire.flooding`). Frames of other nodes are not counted."""
+
+    frames_per_turn: int = FRAMES_PER_TURN
+    """Frames of one accepted connection that are handled in one turn of the event loop; the others
+    wait for the next one."""
 
     def __post_init__(self) -> None:
         Bounds.__post_init__(self)

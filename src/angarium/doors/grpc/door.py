@@ -56,6 +56,7 @@ class GrpcDoor:
             reflection.methods(),
             self.limits,
             refusal_of=self.refusals.of,
+            asks_who=callers.anonymous is None,
         )
         self._address = (host, port)
         self._tls = tls

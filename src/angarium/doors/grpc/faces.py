@@ -96,6 +96,7 @@ def _unary(faces: Faces[GrpcBroker, GrpcFace], path: str) -> Method:
         if face is None:
             call.attend(after_asking(data, call))
             return None
+        call.proven()
         toll = face.counted.toll
         if toll is not None:
             wait_s = toll.begin_request()
@@ -125,7 +126,9 @@ def _unary(faces: Faces[GrpcBroker, GrpcFace], path: str) -> Method:
 
 async def _found(faces: Faces[GrpcBroker, GrpcFace], call: Call) -> GrpcFace:
     shown = call.peer_certificate
-    return await faces.found(call.authorization, source=call.source, certificate=shown)
+    face = await faces.found(call.authorization, source=call.source, certificate=shown)
+    call.proven()
+    return face
 
 
 def _streaming(faces: Faces[GrpcBroker, GrpcFace], path: str) -> Method:

@@ -143,6 +143,7 @@ class HttpDoor:
             face = self._faces.known(header, request, certificate=shown)
             if face is None:
                 if _needs_no_proof(request):
+                    request.connection.flood.note()
                     face = self._guests
                 else:
                     return self._after_asking(request)

@@ -111,7 +111,7 @@ class Session(SocketSession):
         """Serve whom that face is for."""
         self._intake, self._groups = face.intake, face.groups
         self._broker = face.intake.broker
-        self._counted = face.counted
+        self._websocket.tolled = self._counted = face.counted
 
     async def _close_feeds(self) -> None:
         for feed in list(self._feeds.values()):
@@ -120,9 +120,13 @@ class Session(SocketSession):
     async def _hear(self, text: str) -> None:
         name = ""
         try:
+            toll = self._counted.toll
+            if toll is not None and (self._log_in is None or self._is_known):
+                await toll.admit_request()
             try:
                 said = decoded(text, decoder)
             except InvalidArgument:
+                self._websocket.note_control()
                 name = id_in(text)
                 raise
             name = said.id
@@ -132,8 +136,6 @@ class Session(SocketSession):
             if log_in is not None:
                 await self._take_proof(said, log_in)
                 return
-            if self._counted.toll is not None:
-                await self._counted.toll.admit_request()
             await self._do(said)
         except AngariumError as error:
             await self._tell_error(name, error)

@@ -139,6 +139,11 @@ class Call:
         """The client's host; what a login that fails is counted for."""
         return self._socket.host
 
+    def proven(self) -> None:
+        """Note that the principal behind this connection is known: its frames are work from now
+        on."""
+        self._socket.connection.nuisances.is_proven = True
+
     @property
     def peer_certificate(self) -> Certificate | None:
         """The certificate that the client has shown, and that was believed."""

@@ -88,9 +88,11 @@ class GrpcServer:
         limits: CallLimits,
         *,
         refusal_of: Callable[[Exception], Awaitable[CallRefused]],
+        asks_who: bool = False,
     ) -> None:
         """Prepare; a path is `/package.Service/Method`, and `refusal_of` says how a call ends whose
-        handler, or whose bytes, led to an error."""
+        handler, or whose bytes, led to an error. With `asks_who` handlers say by `Call.proven` that
+        a principal is known, and until then all frames of a connection are counted."""
         self.refusal_of = refusal_of
         self.limits = limits
         self.calls = 0
@@ -110,7 +112,9 @@ class GrpcServer:
         """The same of one whose messages may be compressed."""
         self._methods: dict[bytes, Method] = {}
         self.serve(methods)
-        self._server = Http2Server(self._calls_of, limits.http2, varying=_TIMEOUT)
+        self._server = Http2Server(
+            self._calls_of, limits.http2, varying=_TIMEOUT, asks_who=asks_who
+        )
         self.closings = Closings()
         """What handlers close with; the server stops when it is all closed."""
 
@@ -203,6 +207,7 @@ class _Calls:
             route = head.note = server.route(head)
         sender = self._socket.connection.sender
         if route.method is None:
+            self._socket.connection.nuisances.count_unproven()
             if route.body:
                 stream.owner = _Refusal(self._socket, stream, route)
             else:
@@ -270,6 +275,7 @@ class _Refusal:
             connection.sender.send_data(self._stream, route.body, ends=True)
 
     def received(self, data: bytes, *, ends: bool) -> None:
+        self._socket.connection.nuisances.count_unproven()
         self._heard_bytes += len(data)
         if ends or self._heard_bytes > HEARD_BYTES_MAX:
             self.ended()

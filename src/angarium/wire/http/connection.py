@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from angarium.errors import AngariumError, LimitExceeded, TooLarge
 from angarium.wire.errors import DeadlineExceeded
+from angarium.wire.flooding import FloodMeter, take_turn
+from angarium.wire.flooding.meter import TOO_MANY
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
 from angarium.wire.http.request_reader import RequestReader, RequestRefused
 from angarium.wire.http.stream import Stream
@@ -38,7 +40,15 @@ GOING_AWAY: Final = 1001
 TRY_AGAIN_LATER: Final = 1013
 """The close code that tells a WebSocket's client that there is no room at the moment."""
 
+PIECE_BYTES: Final = 4 << 10
+"""What is parsed at once: thousands of small requests may come in one read."""
+
+BODY_PIECE_BYTES: Final = 16 << 10
+"""The same while a body is read."""
+
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+UNAUTHORIZED: Final = 401
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +93,17 @@ class Connection(asyncio.Protocol):
         self._is_last = False
         self._thrown_away = 0
         self._unproven_bytes = 0
+        self.flood = FloodMeter(
+            frames_max=server.limits.control_frames_max, is_proven=server.is_known is None
+        )
+        """Counts frames and requests that bring nothing further."""
+        self._pending = b""
+        """What has come and was not parsed: requests before it have still to be answered."""
+        self._is_waiting = False
+        """For its next turn."""
+        self._is_reading = True
+        self.is_stuck = False
+        """The client does not read: nothing is read from it either."""
 
     # --- what the loop calls --------------------------------------------------------------------
 
@@ -105,8 +126,16 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
-        if self._websocket is not None:
-            self._websocket.feed(data)
+        if self.flood.control:
+            self.flood.look(self._loop.time())
+            if self.flood.is_flooding and not self._is_waiting and self.state is not State.CLOSING:
+                self._keep(data)
+                self.wait_for_turn()
+                return
+        if self._websocket is not None or self._is_waiting or self._pending:
+            self._keep(data)
+            if not self._is_waiting:
+                self._go_on()
             return
         if self.state is State.IDLE and not self._ahead:
             request = self._reader.recognised(data)
@@ -116,6 +145,36 @@ class Connection(asyncio.Protocol):
         elif self.state is State.CLOSING or self.state is State.GIVEN:
             self._throw_away(len(data))
             return
+        self._parse(data)
+
+    def _keep(self, data: bytes) -> None:
+        if self._websocket is not None:
+            self._websocket.keep(data)
+        else:
+            self._pending += data
+
+    def _parse(self, data: bytes) -> None:
+        """Parse piece by piece, as far as requests are answered at once."""
+        at, size = 0, len(data)
+        while at < size:
+            if self._ahead or self.is_stuck or self._is_waiting:
+                self._pending = data[at:]
+                self._mind_reading()
+                return
+            if self.state is State.CLOSING or self.state is State.GIVEN:
+                self._throw_away(size - at)
+                return
+            in_body = self._reader.in_body
+            if at and not in_body:
+                # What was parsed may have been a hundred requests, all of them answered.
+                self._pending = data[at:]
+                self.wait_for_turn()
+                return
+            end = at + (BODY_PIECE_BYTES if in_body else PIECE_BYTES)
+            self._parse_piece(data[at:end] if end < size or at else data)
+            at = end
+
+    def _parse_piece(self, data: bytes) -> None:
         try:
             self._reader.feed(data, is_idle=self.state is State.IDLE)
         except TooLarge as error:
@@ -124,6 +183,53 @@ class Connection(asyncio.Protocol):
             self._refuse(error)
         else:
             self._note_reading()
+            if self.flood.is_over:
+                self._refuse(_too_many())
+            elif self.flood.is_flooding and not self._is_waiting:
+                self.wait_for_turn()
+
+    def wait_for_turn(self) -> None:
+        """Read no further in this turn of the loop."""
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._mind_reading()
+            take_turn(self._loop, self.flood, self._turn_came)
+
+    def rest(self, seconds: float) -> None:
+        """Take nothing more for so long: the client is over its quota."""
+        if not self._is_waiting and seconds > 0:
+            self._is_waiting = True
+            self._mind_reading()
+            self._loop.call_later(seconds, self._turn_came)
+
+    def _turn_came(self) -> None:
+        self._is_waiting = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take up what waits, unless something is still in the way."""
+        if self._transport is None or self._is_waiting or self.is_stuck:
+            return
+        if self._websocket is not None:
+            self._websocket.go_on()
+        elif self.state is State.IDLE and self._ahead:
+            self._serve_next()
+        elif self._pending and not self._ahead:
+            data, self._pending = self._pending, b""
+            self._parse(data)
+        if not self._is_waiting:
+            self.flood.is_behind = False
+        self._mind_reading()
+
+    def _mind_reading(self) -> None:
+        """Read from the socket if nothing waits; else let its bytes wait there."""
+        is_full = self._websocket is not None and self._websocket.is_full
+        reads = not (self._is_waiting or self.is_stuck or self._ahead or self._pending or is_full)
+        if reads is self._is_reading or self._transport is None:
+            return
+        self._is_reading = reads
+        if not self._transport.is_closing():
+            (self._transport.resume_reading if reads else self._transport.pause_reading)()
 
     def eof_received(self) -> bool:
         """Take the end of what a client says for its end: whoever waits for an answer stays."""
@@ -135,6 +241,7 @@ class Connection(asyncio.Protocol):
         self.state = State.CLOSING
         self._reader.end()
         self._ahead.clear()
+        self._pending = b""
         self._forget_unproven()
         self.is_writable.set()
         if self._websocket is not None:
@@ -147,12 +254,30 @@ class Connection(asyncio.Protocol):
         self._server.left(self)
 
     def pause_writing(self) -> None:
-        """Wait with further bytes: the client does not read."""
+        """Wait with further bytes, and read none: the client does not read its answers."""
         self.is_writable.clear()
+        if self._transport is not None and self._is_asking:
+            self.is_stuck = True
+            self._server.unread[self] = (self._transport.get_write_buffer_size(), self._loop.time())
+            self._mind_reading()
 
     def resume_writing(self) -> None:
         """Go on writing."""
         self.is_writable.set()
+        if self.is_stuck:
+            self.is_stuck = False
+            self._server.unread.pop(self, None)
+            self._go_on()
+
+    @property
+    def _is_asking(self) -> bool:
+        """Whether what the client sends is answered: a stream only writes."""
+        return self.state is not State.GIVEN or self._websocket is not None
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that wait for the client to read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def check_proof(self, authorization: bytes | None) -> bool:
         """Tell whether a request that has a body comes from somebody known.
@@ -188,8 +313,7 @@ class Connection(asyncio.Protocol):
             self._serve(request)
             return
         self._ahead.append(request)
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._mind_reading()
 
     def _note_reading(self) -> None:
         """See what a connection that has nothing to answer is reading, and until when it may.
@@ -270,7 +394,9 @@ class Connection(asyncio.Protocol):
         )
         if self._transport is not None:
             self._transport.write(data)
-        if not keep_alive or self._is_last:
+        if response.status == UNAUTHORIZED:
+            self.flood.note()
+        if not keep_alive or self._is_last or self.flood.is_over:
             self.close()
             return
         self.state = State.IDLE
@@ -279,16 +405,18 @@ class Connection(asyncio.Protocol):
             if self._reader.in_head or self._reader.in_body:
                 # The next request has come in part while this one was being answered.
                 self._note_reading()
+            if self._pending:
+                self.wait_for_turn()
         else:
             # Not from here: a thousand requests sent ahead must not become a thousand frames.
-            self._loop.call_soon(self._serve_next)
+            self.wait_for_turn()
 
     def _serve_next(self) -> None:
-        if self.state is State.IDLE and self._ahead:
-            request = self._ahead.popleft()
-            if not self._ahead and self._transport is not None:
-                self._transport.resume_reading()
-            self._serve(request)
+        request = self._ahead.popleft()
+        self._serve(request)
+        if not self._ahead and self._pending:
+            # While that one is being answered, one more is read.
+            self.wait_for_turn()
 
     # --- giving over ----------------------------------------------------------------------------
 
@@ -304,7 +432,9 @@ class Connection(asyncio.Protocol):
         self.state = State.GIVEN
         # What was sent ahead is never answered; that the client hangs up is heard all the same.
         self._ahead.clear()
-        self.resume_reading()
+        self._pending = b""
+        self._is_waiting = False
+        self._mind_reading()
         is_chunked = request.head.is_http_1_1
         headers += request.answer_headers
         if is_chunked:
@@ -327,11 +457,17 @@ class Connection(asyncio.Protocol):
         self._request = None
         self.state = State.GIVEN
         self._websocket = websocket
+        self.flood.is_proven = not is_guest
         self._write(answer)
+        if self._pending:
+            websocket.keep(self._pending)
+            self._pending = b""
+            self.wait_for_turn()
 
     def admit_guest(self) -> None:
         """Hear that a WebSocket's client has said who it is; raises `LimitExceeded`."""
         self._server.admit_guest(self)
+        self.flood.is_proven = True
 
     def send_away(self) -> None:
         """Close a WebSocket: others wait, and this one has said nothing for the longest."""
@@ -354,16 +490,6 @@ class Connection(asyncio.Protocol):
             return False
         transport.write(data)
         return True
-
-    def pause_reading(self) -> None:
-        """Take nothing more from the client for now."""
-        if self._transport is not None:
-            self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Take more again."""
-        if self._transport is not None:
-            self._transport.resume_reading()
 
     # --- ending ---------------------------------------------------------------------------------
 
@@ -412,12 +538,13 @@ class Connection(asyncio.Protocol):
             # Requests sent ahead of an answer: the answer under way matters more.
             self._is_last = True
             self._ahead.clear()
-            if self._transport is not None:
-                self._transport.pause_reading()
+            self._is_waiting = True  # for nothing: the connection ends with that answer
+            self._mind_reading()
             return
         response = self._server.problem(error, status=status or getattr(error, "status", None))
         self._write(response_bytes(response, self._server.date, keep_alive=False))
         self.state = State.CLOSING
+        self._forget_unproven()
         self.deadline = self._loop.time() + DRAIN_SECONDS
         if self._transport is not None and self._transport.can_write_eof():
             with contextlib.suppress(OSError):
@@ -432,6 +559,10 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+
+def _too_many() -> RequestRefused:
+    return RequestRefused(TOO_MANY, status=429)
 
 
 def _too_late() -> DeadlineExceeded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from angarium.bounds import CONNECTIONS_MAX, REQUEST_BYTES_MAX, Bounds
+from angarium.wire.flooding.bounds import CONTROL_FRAMES_MAX, FRAMES_PER_TURN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +58,12 @@ class HttpLimits(Bounds):
 
     stalled_seconds_max: float = 20.0
     """How long a client may leave what was sent to it unread while more waits. Then the connection
-    is cut: a stream that nobody reads costs nobody anything for longer than that."""
+    is cut: a stream that nobody reads costs nobody anything for longer than that. A client that
+    sends pings, requests or anything else meanwhile has not read, and is cut all the same."""
 
     write_bytes_high: int = 256 << 10
-    """Bytes that wait for one client. Above it a stream waits until the client has read some."""
+    """Bytes that wait for one client, answers to pings and requests included. Above it a stream
+    waits until the client has read some, and nothing more is read from the client."""
 
     heartbeat_seconds: float = 15.0
     """How often a silent SSE stream says that it is there, and a silent WebSocket is pinged; one
@@ -68,3 +71,12 @@ class HttpLimits(Bounds):
 
     message_bytes_max: int = 1 << 20
     """One message from a client over a WebSocket. A longer one ends it with close code 1009."""
+
+    control_frames_max: int = CONTROL_FRAMES_MAX
+    """Frames within a second that bring no request further: pings, pongs and parts of messages over
+    a WebSocket, tiny chunks, and before login everything. One more closes a WebSocket with 1008,
+    and is answered 429 over HTTP. From a fraction of that on the connection is read slowly
+    (`wire.flooding`)."""
+
+    frames_per_turn: int = FRAMES_PER_TURN
+    """Frames of one WebSocket that are handled in one turn of the event loop; the others wait."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from angarium.wire.http.known_heads import KnownHeads
     from angarium.wire.http.messages import Headers
 
+CHUNK_BYTES_LEAST: Final = 64
+"""Smaller parts of a body, but for the first, are counted as frames that bring nothing further."""
+
 _HTTP_2: Final = b"PRI * HTTP/2.0\r\n"
 """How every connection of HTTP/2 begins."""
 _NO_HTTP_2: Final = (
@@ -74,6 +77,8 @@ class RequestReader:
         """Whether the head that is being read had begun before this piece."""
         self._body_bytes = 0
         self._framing_bytes = 0
+        self._small = 0
+        """Parts of the present body that are smaller than `CHUNK_BYTES_LEAST`."""
         self._is_proven = True
         """Whether who sends the present body is known."""
         self.in_head = False
@@ -135,6 +140,7 @@ class RequestReader:
         self._body = []
         self._body_bytes = 0
         self._framing_bytes = 0
+        self._small = 0
         self.in_head = True
 
     def on_url(self, url: bytes) -> None:
@@ -194,6 +200,10 @@ class RequestReader:
             raise self._body_too_long()
         if not self._is_proven:
             self._connection.take_unproven(len(body))
+        if len(body) < CHUNK_BYTES_LEAST:
+            self._small += 1
+            if self._small > 1:  # a small body comes in one
+                self._connection.flood.note()
         self._body.append(body)
 
     def on_message_complete(self) -> None:

@@ -64,6 +64,9 @@ class HttpServer(ListeningServer):
         self.streams: set[Connection] = set()
         self.guests: dict[Connection, None] = {}
         """WebSockets of who has not said yet who it is, in the order in which they came."""
+        self.unread: dict[Connection, tuple[int, float]] = {}
+        """Clients that do not read what was sent to them, with how many bytes wait and since
+        when."""
         self.is_known = is_known
         self.unproven_bytes = 0
         """Of bodies that are kept for requests whose proof was not looked at yet."""
@@ -105,6 +108,7 @@ class HttpServer(ListeningServer):
         self.connections.discard(connection)
         self.streams.discard(connection)
         self.guests.pop(connection, None)
+        self.unread.pop(connection, None)
 
     def begin_request(self) -> bool:
         """Count a request; False if it is one too many. `end_request` follows in either case."""
@@ -150,6 +154,16 @@ class HttpServer(ListeningServer):
         for connection in [one for one in self.connections if one.deadline < now]:
             if connection.state is not State.GIVEN:
                 connection.overdue()
+        self._cut_unread(now)
+
+    def _cut_unread(self, now: float) -> None:
+        """Cut clients that have read nothing for too long, whatever they send meanwhile."""
+        for connection, (size, since) in list(self.unread.items()):
+            left = connection.unread_bytes
+            if left < size:
+                self.unread[connection] = (left, now)
+            elif now - since > self.limits.stalled_seconds_max:
+                connection.abort()
 
     def _note_date(self) -> None:
         headers = (("Date", http_date(time.time())), *self._served_by())

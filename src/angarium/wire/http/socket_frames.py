@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from angarium.wire.flooding.bounds import FRAMES_PER_TURN
+
 _WHOLE_TEXT: Final = 0x81
 _MASKED: Final = 0x80
 _LAST: Final = 0x80
@@ -32,16 +34,24 @@ class FrameCutter:
     def __init__(self, *, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._left = b""
-        """The beginning of a frame that has not come to its end: up to a message's limit."""
+        """What was not cut: frames that wait, and the beginning of one that has not come to its
+        end."""
         self._is_within = False
         """Whether a message has begun in parts, and its last part has not come."""
 
-    def cut(self, data: bytes) -> list[str | bytes]:
-        """Take bytes; return texts, and frames for wsproto; raises `MessageTooBig`."""
+    def keep(self, data: bytes) -> None:
+        """Take bytes, and cut them later."""
+        self._left += data
+
+    def cut(self, data: bytes = b"", *, frames_max: int = FRAMES_PER_TURN) -> list[str | bytes]:
+        """Take bytes; return texts, and frames for wsproto; raises `MessageTooBig`.
+
+        With `frames_max` of them there may be more in what is kept.
+        """
         data = self._left + data
         found: list[str | bytes] = []
         at, size = 0, len(data)
-        while size - at > 1:
+        while size - at > 1 and len(found) < frames_max:
             first, second = data[at], data[at + 1]
             opcode, length, body = first & _OPCODE, second & 0x7F, at + 2
             if length >= _SHORT:

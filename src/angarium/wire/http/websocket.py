@@ -1,8 +1,8 @@
 """A WebSocket: messages both ways, no faster than either side reads.
 
 Frames are wsproto's business, but for those that nearly all are (`socket_frames`). A client that
-sends more than is taken is not read from, one that does not read is cut, and one that vanished is
-noticed by a ping that stays unanswered.
+sends more than is taken is not read from, and neither is one that does not read: that one is cut
+after a time. One that vanished is noticed by a ping that stays unanswered.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
+from angarium.errors import QuotaExceeded
+from angarium.wire.flooding import TooManyFrames
+from angarium.wire.flooding.meter import TOO_MANY
 from angarium.wire.http.request_reader import RequestRefused
 from angarium.wire.http.socket_frames import FrameCutter, MessageTooBig, text_frame
 from angarium.wire.http.stream import StreamCut, until_writable
@@ -32,14 +35,20 @@ from angarium.wire.http.stream import StreamCut, until_writable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from angarium.wire.handlers import Tolled
     from angarium.wire.http.messages import Request
 
-MESSAGES_WAITING_MAX: Final = 64
+MESSAGES_WAITING_MAX: Final = 256
 """Messages from a client that wait to be taken. At the bound the connection is not read from."""
+
+OVER_QUOTA_SECONDS: Final = 1.0
+"""How long a client that is over its quota is not read, if it is not known how long that should
+be."""
 
 NORMAL: Final = 1000
 UNSUPPORTED: Final = 1003
 TOO_BIG: Final = 1009
+POLICY: Final = 1008
 
 _MAGIC: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """From RFC 6455, section 1.3."""
@@ -66,7 +75,11 @@ class WebSocket:
         self._waiting: deque[str] = deque()
         self._arrived = asyncio.Event()
         self._is_over = False
-        self._is_paused = False
+        self._is_guest = is_guest
+        self.is_full = False
+        """Too many messages wait to be taken: nothing more is read."""
+        self.tolled: Tolled | None = None
+        """Whose quota counts the frames; None as long as that is not known."""
         self._silent_rounds = 0
         offered = (request.text_header(b"sec-websocket-protocol") or "").split(",")
         names = {one.strip() for one in offered}
@@ -85,6 +98,7 @@ class WebSocket:
         if self._is_over or not self._connection.is_open:
             raise StreamCut
         self._connection.admit_guest()
+        self._is_guest = False
 
     async def receive(self) -> str | None:
         """Return the next message; None once the WebSocket is closed."""
@@ -94,9 +108,9 @@ class WebSocket:
             self._arrived.clear()
             await self._arrived.wait()
         message = self._waiting.popleft()
-        if self._is_paused and len(self._waiting) < MESSAGES_WAITING_MAX // 2:
-            self._is_paused = False
-            self._connection.resume_reading()
+        if self.is_full and len(self._waiting) < MESSAGES_WAITING_MAX // 2:
+            self.is_full = False
+            self._connection.wait_for_turn()
         return message
 
     async def send(self, message: str | bytes) -> None:
@@ -127,22 +141,63 @@ class WebSocket:
 
     # --- what the connection calls --------------------------------------------------------------
 
-    def feed(self, data: bytes) -> None:
-        """Take bytes."""
-        if self._is_over:
+    def keep(self, data: bytes) -> None:
+        """Take bytes; `go_on` is called when frames in them may be handled."""
+        if not self._is_over:
+            self._silent_rounds = 0
+            self._cutter.keep(data)
+
+    def go_on(self) -> None:
+        """Handle frames that have come, as many as may be in one turn of the loop."""
+        if self._is_over or self.is_full:
             return
-        self._silent_rounds = 0
+        connection = self._connection
+        frames_max = min(self._limits.frames_per_turn, MESSAGES_WAITING_MAX - len(self._waiting))
         try:
-            for one in self._cutter.cut(data):
+            found = self._cutter.cut(frames_max=frames_max)
+            counted = 0
+            for one in found:
                 if isinstance(one, str):
                     self._arrive(one)
+                    counted += self._is_guest
                 else:
+                    counted += 1
                     self._frames.receive_data(one)
                     self._hear_events()
+            self._count(counted, len(found) - counted)
         except MessageTooBig:
             self._close_too_big()
+        except TooManyFrames:
+            self.close(POLICY, TOO_MANY)
         except (RemoteProtocolError, UnicodeDecodeError) as error:
             self.close(1002, str(error))
+        else:
+            if len(found) == frames_max and not self.is_full:
+                connection.wait_for_turn()
+
+    def note_control(self) -> None:
+        """Count a message that brought nothing further, as an unknown one or a heartbeat."""
+        self._connection.flood.note()
+
+    def _count(self, control: int, work: int) -> None:
+        """Count frames: pings, pongs and parts of messages bring nothing further, nor does what a
+        guest says. A quota counts them as requests; texts are counted where they are read."""
+        flood = self._connection.flood
+        if flood.control:
+            flood.work += work
+            flood.count(0)
+        if not control:
+            return
+        flood.count(control)
+        toll = None if self.tolled is None else self.tolled.toll
+        if toll is not None:
+            rest_s = 0.0
+            try:
+                for _ in range(control):
+                    rest_s = toll.take_request()
+            except QuotaExceeded as error:
+                rest_s = getattr(error, "retry_after", OVER_QUOTA_SECONDS)
+            self._connection.rest(rest_s)
 
     def _hear_events(self) -> None:
         for event in self._frames.events():
@@ -164,7 +219,8 @@ class WebSocket:
         if isinstance(event, BytesMessage):
             self.close(UNSUPPORTED, "messages are JSON, as text")
             return
-        self._parts.append(event.data)
+        if event.data:
+            self._parts.append(event.data)
         self._size += len(event.data)
         if self._size > self._limits.message_bytes_max:
             self._close_too_big()
@@ -179,9 +235,8 @@ class WebSocket:
             return  # what came behind a goodbye
         self._waiting.append(text)
         self._arrived.set()
-        if len(self._waiting) >= MESSAGES_WAITING_MAX and not self._is_paused:
-            self._is_paused = True
-            self._connection.pause_reading()
+        if len(self._waiting) >= MESSAGES_WAITING_MAX:
+            self.is_full = True
 
     def _close_too_big(self) -> None:
         self.close(TOO_BIG, f"a message has up to {self._limits.message_bytes_max} bytes")
@@ -195,12 +250,13 @@ class WebSocket:
     def _beat(self) -> None:
         if self._is_over:
             return
-        self._silent_rounds += 1
-        if self._silent_rounds > 2:
-            self._over()
-            self._connection.abort()
-            return
-        self._tell(Ping())
+        if not self._connection.is_stuck:  # else it is not read, and the server cuts it
+            self._silent_rounds += 1
+            if self._silent_rounds > 2:
+                self._over()
+                self._connection.abort()
+                return
+            self._tell(Ping())
         self._ticking = asyncio.get_running_loop().call_later(
             self._limits.heartbeat_seconds, self._beat
         )

@@ -78,6 +78,8 @@ class Connection:
         """Frames in `out` that answer pings: they may wait a moment for what else is to be sent.
         Whoever sends `out` counts anew."""
         self.nuisances = Nuisances(limits)
+        self.has_more = False
+        """Frames have come that were not read: `receive` took as many as it was told to."""
         self._listener = listener
         self._limits = limits
         self._rest = b""
@@ -127,26 +129,37 @@ class Connection:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def receive(self, data: bytes) -> None:
-        """Take what came. What it led to was told to the listener, and is in `out`."""
+    def keep(self, data: bytes) -> None:
+        """Take what came, and read it with the next `receive`."""
+        self._rest += data
+        self.has_more = True
+
+    def receive(self, data: bytes = b"", *, frames_max: int = 1 << 30) -> None:
+        """Take what came. What it led to was told to the listener, and is in `out`.
+
+        After `frames_max` frames the others wait for the next call.
+        """
         if self.is_over:
             return
         if self._rest:
             data = self._rest + data
+        self.nuisances.credit(self.sender)
+        self.has_more = False
         try:
-            read = self._read(data)
+            read = self._read(data, frames_max)
         except ConnectionFailed as failure:
             self.fail(failure.code, failure.reason)
         else:
             self._rest = data[read:] if read else data
 
-    def _read(self, data: bytes) -> int:
+    def _read(self, data: bytes, frames_max: int) -> int:
         """Read whole frames; return how many bytes they had."""
         position = 0 if self.is_greeted else self._read_preface(data)
         if not self.is_greeted:
             return 0
         size, frame_bytes_max = len(data), self._limits.frame_bytes_max
         read_head, handler_of, head_bytes = h2.read_head, self._handlers.get, h2.HEAD_BYTES
+        nuisances = self.nuisances
         while size - position >= head_bytes and not self.is_over:
             length, flags, stream_id = read_head(data, position)
             kind = length & 0xFF
@@ -157,17 +170,23 @@ class Connection:
             end = begin + length
             if end > size:
                 break
+            if not frames_max:
+                self.has_more = True
+                break
+            frames_max -= 1
             position = end
             if self._block is not None and kind != h2.CONTINUATION:
                 raise protocol_error("a header block is sent in one go")
+            if kind <= h2.HEADERS and not nuisances.is_proven:
+                nuisances.count_control()  # the other kinds are counted by their handlers
             handler = handler_of(kind)
             try:
                 if handler is not None:
                     handler(flags, stream_id & h2.STREAM_ID_MAX, data[begin:end])
                 else:
-                    self.nuisances.count_control()
+                    nuisances.count_control()
             except StreamFailed as failure:
-                self.nuisances.count_mistake(failure.code)
+                nuisances.count_mistake(failure.code)
                 self.reset(failure.stream_id, failure.code)
         return position
 
@@ -226,6 +245,7 @@ class Connection:
         block = self._block
         if block is None or block.stream_id != stream_id:
             raise protocol_error("nothing to continue")
+        self.nuisances.count_control()
         block.count += 1
         block.data += payload
         limits = self._limits
@@ -267,6 +287,7 @@ class Connection:
             varying=varying,
         )
         stream.is_ended = ends
+        self.nuisances.count_work()
         self._listener.begun(stream, head)
         if ends and not stream.is_closed:
             self._end(stream)
@@ -328,6 +349,7 @@ class Connection:
             else:
                 self.nuisances.count_control()
             return
+        self.nuisances.count_data(len(payload), ends=flags & h2.END_STREAM != 0)
         stream.body_bytes += len(payload)
         if flags & h2.END_STREAM:
             self._check_whole(stream)
@@ -336,6 +358,7 @@ class Connection:
             self._listener.received(stream, payload, False)
 
     def _on_late_data(self, stream_id: int) -> None:
+        self.nuisances.count_control()
         if stream_id == 0 or stream_id > self._ids.last:
             raise protocol_error("data for a stream that nobody has opened")
         if not self.is_leaving and not self._ids.is_abandoned(stream_id):
@@ -424,6 +447,7 @@ class Connection:
     def _on_window_update(self, _: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a window update has four bytes")
+        self.nuisances.count_control()
         increment = h2.read_long(payload)[0] & h2.WINDOW_MAX
         if not increment:
             if stream_id:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from angarium.bounds import CONNECTIONS_MAX, Bounds
+from angarium.wire.flooding.bounds import CONTROL_FRAMES_MAX, FRAMES_PER_TURN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +50,17 @@ class Http2Limits(Bounds):
     """Frames that continue a header block. More end the connection."""
 
     resets_max: int = 4_096
-    """Streams that a client opens and resets, or has us reset by a mistake, within
-    `nuisance_seconds`: twice as many as it may have open. More end the connection."""
+    """Streams that a client opens and resets, or has us reset by a mistake, within a second: twice
+    as many as it may have open. More end the connection."""
 
-    control_frames_max: int = 10_000
-    """Pings, settings, priorities, late resets, empty frames and streams beyond `streams_max`,
-    within `nuisance_seconds`. More end the connection."""
+    control_frames_max: int = CONTROL_FRAMES_MAX
+    """Pings, settings, priorities, window updates, late resets, frames with next to nothing in
+    them, streams beyond `streams_max`, and before login all frames, within a second and beyond two
+    for each request, answer or piece of data. More end the connection; from a fraction of that on
+    it is read slowly (`wire.flooding`)."""
 
-    nuisance_seconds: float = 1.0
-    """How long resets and control frames are counted before counting begins anew."""
+    frames_per_turn: int = FRAMES_PER_TURN
+    """Frames of one connection that are handled in one turn of the event loop; the others wait."""
 
     write_bytes_high: int = 256 << 10
     """Bytes that wait for one client. Above it streams wait, and nothing more is read from it."""

@@ -5,24 +5,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from angarium.wire.flooding import FloodMeter, TooManyFrames
+from angarium.wire.flooding.meter import TOO_MANY
 from angarium.wire.http2.frames import ConnectionFailed, ErrorCode
+from angarium.wire.http2.sender import PIECE_BYTES_LEAST
 
 if TYPE_CHECKING:
     from angarium.wire.http2.http2_limits import Http2Limits
+    from angarium.wire.http2.sender import Sender
 
 
-class Nuisances:
+class Nuisances(FloodMeter):
     """Counts them for one connection. One too many raises what ends it."""
 
-    __slots__ = ("_limits", "control_frames", "resets")
+    __slots__ = ("_limits", "resets")
 
     def __init__(self, limits: Http2Limits) -> None:
+        super().__init__(frames_max=limits.control_frames_max, is_proven=True)
         self._limits = limits
-        self.resets = self.control_frames = 0
+        self.resets = 0
 
     def begin_anew(self) -> None:
         """Forget what was counted: whoever keeps time says when."""
-        self.resets = self.control_frames = 0
+        super().begin_anew()
+        self.resets = 0
 
     def count_reset(self) -> None:
         """Count a stream that ended early: opening one costs a client nothing and us much."""
@@ -42,9 +48,34 @@ class Nuisances:
 
     def count_control(self, weight: int = 1) -> None:
         """Count a frame that brings no request further: some are needed, many are a nuisance."""
-        self.control_frames += weight
-        if self.control_frames > self._limits.control_frames_max:
-            raise too_much("too many frames that ask for nothing")
+        try:
+            self.count(weight)
+        except TooManyFrames:
+            raise too_much(TOO_MANY) from None
+
+    def count_work(self) -> None:
+        """Count what brings a request further; before login nothing does."""
+        if self.is_proven:
+            self.work += 1
+
+    def count_data(self, size: int, *, ends: bool) -> None:
+        """Count a piece of a body as work, unless it is too small to be a part of anything."""
+        if size < PIECE_BYTES_LEAST and not ends:
+            self.count_control()
+        else:
+            self.count_work()
+
+    def count_unproven(self) -> None:
+        """Count a request that was refused for its head alone: it was no work."""
+        if self.is_proven:
+            self.work -= 1
+            self.control += 1
+
+    def credit(self, sender: Sender) -> None:
+        """Count what was sent since the last time as work: clients ping with what they read."""
+        if self.is_proven:
+            self.work += sender.pieces
+        sender.pieces = 0
 
 
 def too_much(reason: str) -> ConnectionFailed:

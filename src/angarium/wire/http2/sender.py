@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _HEADERS_END: Final = h2.END_HEADERS | h2.END_STREAM
 
 
+PIECE_BYTES_LEAST: Final = 5
+"""A shorter piece of an answer is none: a client may open its window byte by byte. The smallest
+message of gRPC has five bytes."""
+
+
 class WholeAnswer:
     """An answer that is known before it is asked for: its frames are ready but for the number of
     their stream. `head` and `trailers` are header blocks."""
@@ -63,6 +68,8 @@ class Sender:
         self.frame_bytes_max = h2.FRAME_BYTES_INITIAL
         self.waiting_bytes = 0
         """What waits, over all streams."""
+        self.pieces = 0
+        """Pieces of answers that were sent; whoever counts them begins anew."""
         self._before_block = b""
         """What the next header block has to begin with."""
         self._has_table = True
@@ -77,6 +84,7 @@ class Sender:
         """Send a whole answer. `head` and `trailers` are header blocks."""
         if self._has_room_for(stream, len(body), len(head) + len(body) + len(trailers)):
             self.window -= len(body)
+            self.pieces += 1
             self.out.append(h2.long_bytes(stream.id).join(_parts(head, body, trailers)))
             self._on_finished(stream)
             return
@@ -89,6 +97,7 @@ class Sender:
         size = len(answer.body)
         if self._has_room_for(stream, size, answer.size):
             self.window -= size
+            self.pieces += 1
             self.out.append(h2.long_bytes(stream.id).join(answer.parts))
             self._on_finished(stream)
         else:
@@ -163,6 +172,7 @@ class Sender:
                 return
             stream.send_window -= size
             self.window -= size
+            self.pieces += size >= PIECE_BYTES_LEAST
             stream.waiting_bytes -= size
             self.waiting_bytes -= size
             if size == len(data):

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, cast
 
+from angarium.wire.flooding import take_turn
 from angarium.wire.http2.connection import Connection
 from angarium.wire.http2.frames import ErrorCode
 from angarium.wire.listening import HandshakeLimits
@@ -53,14 +54,16 @@ class Http2Socket(asyncio.Protocol):
         """What the client has shown, verified; None without one, or without TLS."""
         self._will_flush = False
         self._is_reading = False
+        self._is_waiting = False
+        """For its next turn."""
         self.is_writable = True
         self.heard_at = self.busy_at = self._began_at = self._loop.time()
         """When it last said anything, and when it was last seen to have a call."""
         self._newest_seen = 0
-        self._counted_at = self._began_at
         self._ends_at: float | None = None
         self.listener = server.listener_of(self)
         self.connection = Connection(self.listener, server.limits, varying=server.varying)
+        self.connection.nuisances.is_proven = not server.asks_who
 
     # --- what the loop calls --------------------------------------------------------------------
 
@@ -77,24 +80,55 @@ class Http2Socket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
-        self.heard_at = self._loop.time()
+        now = self.heard_at = self._loop.time()
+        connection = self.connection
+        if self._is_waiting:
+            connection.keep(data)
+            return
+        if connection.nuisances.control:
+            connection.nuisances.look(now)
+            if connection.nuisances.is_flooding:
+                connection.keep(data)
+                self._wait_for_turn()
+                return
+        self._receive(data)
+        if len(data) >= TURN_BYTES:
+            self._wait_for_turn()
+
+    def _receive(self, data: bytes = b"") -> None:
+        connection = self.connection
         self._is_reading = True  # so that whatever is written meanwhile goes out once, below
         try:
-            self.connection.receive(data)
+            connection.receive(data, frames_max=self._server.limits.frames_per_turn)
         finally:
             self._is_reading = False
-        connection = self.connection
         # One that is leaving may have lost its last stream, with nothing to say about it.
         if len(connection.out) > connection.pongs or connection.is_leaving:
             self.flush()
         elif connection.pongs:
             self._server.flush_later(self)
-        if len(data) >= TURN_BYTES and self._transport is not None:
-            self._transport.pause_reading()
-            self._loop.call_soon(self._read_on)
+        if connection.has_more and not connection.is_over:
+            self._wait_for_turn()
 
-    def _read_on(self) -> None:
-        if self._transport is not None and self.is_writable:
+    def _wait_for_turn(self) -> None:
+        """Read no further in this turn of the loop."""
+        if not self._is_waiting and self._transport is not None:
+            self._is_waiting = True
+            self._transport.pause_reading()
+            take_turn(self._loop, self.connection.nuisances, self._turn_came)
+
+    def _turn_came(self) -> None:
+        self._is_waiting = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take up what waits, unless the client does not read, and read on."""
+        if self._transport is None or not self.is_writable or self._is_waiting:
+            return
+        if self.connection.has_more:
+            self._receive()
+        if not self._is_waiting and self.is_writable:
+            self.connection.nuisances.is_behind = False
             self._transport.resume_reading()
 
     def eof_received(self) -> bool:
@@ -117,8 +151,7 @@ class Http2Socket(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Go on."""
         self.is_writable = True
-        if self._transport is not None:
-            self._transport.resume_reading()
+        self._go_on()
         for stream in list(self.connection.streams.values()):
             if not stream.waiting:
                 self.listener.drained(stream)
@@ -207,9 +240,7 @@ class Http2Socket(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Do what is right at this moment: ping, close what is idle, cut what is gone."""
         limits, connection = self._server.limits, self.connection
-        if now - self._counted_at >= limits.nuisance_seconds:
-            self._counted_at = now
-            connection.nuisances.begin_anew()
+        connection.nuisances.look(now)
         self.note_calls(now)
         if self._ends_at is not None:
             if now >= self._ends_at:
@@ -235,12 +266,15 @@ class Http2Server(ListeningServer):
         limits: Http2Limits,
         *,
         varying: bytes = b"",
+        asks_who: bool = False,
     ) -> None:
         """Prepare; `listener_of` makes what hears the requests of one connection, and `varying` is
-        the header that requests differ in which are alike otherwise."""
+        the header that requests differ in which are alike otherwise. With `asks_who` all frames of
+        a connection are counted until one of its requests comes from a known principal."""
         super().__init__()
         self.listener_of = listener_of
         self.varying = varying
+        self.asks_who = asks_who
         self.limits = limits
         self.sockets: set[Http2Socket] = set()
         self._soon: list[Http2Socket] = []

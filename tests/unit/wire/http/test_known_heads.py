@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
+from angarium.wire.flooding import FloodMeter
 from angarium.wire.http import HttpLimits
 from angarium.wire.http.known_heads import HEAD_BYTES_MAX, HEADS_MAX, KnownHeads
 from angarium.wire.http.request_reader import RequestReader
@@ -23,6 +24,7 @@ class Heard:
 
     def __init__(self, heads: KnownHeads) -> None:
         self.requests: list[Request] = []
+        self.flood = FloodMeter()
         self._reader = RequestReader(cast("Connection", self), HttpLimits(), heads)
 
     def request_read(self, request: Request) -> None:

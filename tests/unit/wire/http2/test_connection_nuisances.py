@@ -72,7 +72,7 @@ def test_what_brings_a_request_further_is_not_counted() -> None:
     client = Client(Http2Limits(control_frames_max=10))
     client.connection.nuisances.begin_anew()
     client.say(request(1))
-    client.say(data(1, b"x") * 100, h2.window_update(1, 1) * 100, h2.window_update(0, 1) * 100)
+    client.say(data(1, b"a few") * 100, h2.window_update(1, 1) * 100, h2.window_update(0, 1) * 100)
     assert not client.connection.is_over
 
 

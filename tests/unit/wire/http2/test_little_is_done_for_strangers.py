@@ -209,12 +209,13 @@ def test_whoever_says_much_lets_others_have_their_turn() -> None:
         socket.connection_made(transport)  # type: ignore[arg-type]
         socket.data_received(PREFACE + settings(()))
         assert transport.reads()
-        socket.data_received(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)) * 20_000)
+        piece = frame(DATA, 0, 1, bytes(16_000))
+        socket.data_received(opening(1, head()) + piece * 10)
         assert not transport.reads()
         await asyncio.sleep(0)
         assert transport.reads()
         # Unless it does not read its own answers.
-        socket.data_received(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)) * 20_000)
+        socket.data_received(piece * 10)
         socket.pause_writing()
         await asyncio.sleep(0)
         assert not transport.reads()

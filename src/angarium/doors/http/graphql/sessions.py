@@ -145,7 +145,7 @@ class GraphqlSession(SocketSession):
     def _become(self, endpoint: GraphqlEndpoint) -> None:
         """Serve whom that endpoint is for."""
         self._executor, self._subscribing = endpoint.executor, endpoint.subscribing
-        self._counted = endpoint.counted
+        self._websocket.tolled = self._counted = endpoint.counted
 
     def _check_introduced(self) -> None:
         if not self._is_introduced:
@@ -165,9 +165,10 @@ class GraphqlSession(SocketSession):
                 self._is_introduced = True
                 await self._say({"type": "connection_ack"})
             case "ping":
+                self._websocket.note_control()
                 await self._say({"type": "pong"})
             case "pong":
-                pass
+                self._websocket.note_control()
             case "connection_terminate":
                 self._websocket.close()
             case words.begin:
@@ -176,6 +177,8 @@ class GraphqlSession(SocketSession):
                 task = self._operations.pop(message.id or "", None)
                 if task is not None:
                     task.cancel()
+                else:
+                    self._websocket.note_control()
             case _:
                 raise Over(BAD_MESSAGE, f"Unknown message type {message.type[:40]!r}")
 

@@ -1,0 +1,106 @@
+"""What a connection may send that brings no request further, door by door.
+
+This is the one declaration: the doors count by it, `tests/floods` makes the frames of each kind
+from it, and `make floods` tries every cell of *kind x door x before or after login*.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+CONTROL_FRAMES_MAX: Final = 10_000
+"""Counted frames of one connection within `COUNTED_SECONDS`, beyond `FRAMES_WITH_WORK`. One more
+ends the connection. A flood that goes on without a pause is counted on: a connection whose frames
+are handled slowly reaches the bound as well."""
+
+COUNTED_SECONDS: Final = 1.0
+"""How long frames are counted before counting begins anew."""
+
+QUIET_SECONDS: Final = 0.005
+"""Pause of a flooding connection after which counting may begin anew. What comes sooner after the
+last frames had waited in the socket, and belongs to the same flood."""
+
+FRAMES_WITH_WORK: Final = 2
+"""Counted frames that come free with each frame that is work: a request, an answer, a piece of
+data. Libraries of gRPC send a PING and a WINDOW_UPDATE with nearly every answer that they read."""
+
+CALM_FRAMES_MAX: Final = 256
+"""Counted frames of one connection within `COUNTED_SECONDS` that are handled as they come. With
+more, what the connection sends is handled in the share of time that all floods have together."""
+
+CALM_UNPROVEN_MAX: Final = 32
+"""The same before login. The longest login takes five frames."""
+
+FLOODS_PERCENT_MAX: Final = 10
+"""Share of the event loop's time that all flooding connections have together. They take turns in
+it, and wait for the rest of the time: their sockets are not read."""
+
+SLICE_SECONDS: Final = 0.001
+"""Time that flooding connections have at once. Others wait for no longer than that, and for what
+`FRAMES_PER_TURN` frames take."""
+
+FRAMES_PER_TURN: Final = 256
+"""Frames of one connection that are handled in one turn of the event loop, whatever they are. The
+others wait for the next turn, and the socket is not read meanwhile."""
+
+UNPROVEN_READ_BYTES: Final = 4 << 10
+"""Bytes taken from the socket at once before login, and of a flooding connection: what was read is
+decoded in one go."""
+
+
+class Door(Enum):
+    """Where frames come in."""
+
+    HTTP = "HTTP/1.1"
+    WEBSOCKET = "WebSocket"
+    GRPC = "gRPC (HTTP/2)"
+    WIRE = "wire"
+
+
+class Counts(Enum):
+    """When a frame of some kind is counted."""
+
+    ALWAYS = "always"
+    """It brings no request further, whoever sends it."""
+    SMALL = "empty or tiny"
+    """So does one with next to no payload."""
+    UNPROVEN = "before login"
+    """Afterwards it is work, which quotas bound."""
+
+
+DECLARED: Final[dict[Door, dict[str, Counts]]] = {
+    Door.HTTP: {"request": Counts.UNPROVEN, "chunk": Counts.SMALL},
+    Door.WEBSOCKET: {
+        "ping": Counts.ALWAYS,
+        "pong": Counts.ALWAYS,
+        "fragment": Counts.ALWAYS,
+        "text": Counts.UNPROVEN,
+    },
+    Door.GRPC: {
+        "PING": Counts.ALWAYS,
+        "SETTINGS": Counts.ALWAYS,
+        "PRIORITY": Counts.ALWAYS,
+        "RST_STREAM": Counts.ALWAYS,
+        "WINDOW_UPDATE": Counts.ALWAYS,
+        "GOAWAY": Counts.ALWAYS,
+        "unknown": Counts.ALWAYS,
+        "CONTINUATION": Counts.SMALL,
+        "DATA": Counts.SMALL,
+        "HEADERS": Counts.UNPROVEN,
+    },
+    Door.WIRE: {
+        "PING": Counts.ALWAYS,
+        "PONG": Counts.ALWAYS,
+        "CANCEL": Counts.ALWAYS,
+        "ANSWER": Counts.ALWAYS,
+        "FAILURE": Counts.ALWAYS,
+        "GOODBYE": Counts.ALWAYS,
+        "STREAM_CREDIT": Counts.ALWAYS,
+        "STREAM_END": Counts.ALWAYS,
+        "STREAM_DATA": Counts.SMALL,
+        "STREAM_OPEN": Counts.UNPROVEN,
+        "REQUEST": Counts.UNPROVEN,
+    },
+}
+"""Kinds of frames by door, and when they are counted."""

@@ -1,0 +1,86 @@
+"""Counting what one connection sends that brings no request further."""
+
+from __future__ import annotations
+
+from angarium.errors import LimitExceeded
+from angarium.wire.flooding.bounds import (
+    CALM_FRAMES_MAX,
+    CALM_UNPROVEN_MAX,
+    CONTROL_FRAMES_MAX,
+    COUNTED_SECONDS,
+    FRAMES_WITH_WORK,
+    QUIET_SECONDS,
+)
+
+
+class TooManyFrames(LimitExceeded):
+    """A connection has sent too many frames that ask for nothing; it ends."""
+
+
+class FloodMeter:
+    """Counts the frames of one connection. It reads no clock: `look` is told the time."""
+
+    __slots__ = (
+        "_began",
+        "_flooding_at",
+        "_frames_max",
+        "control",
+        "is_behind",
+        "is_proven",
+        "work",
+    )
+
+    def __init__(self, *, frames_max: int = CONTROL_FRAMES_MAX, is_proven: bool = False) -> None:
+        self.control = 0
+        """Counted frames since counting began."""
+        self.work = 0
+        """Other frames since then: each makes room for `FRAMES_WITH_WORK` counted ones."""
+        self.is_proven = is_proven
+        """Whether the sender has logged in. Before that nothing is work."""
+        self.is_behind = False
+        """Whether frames wait for their turn among the floods."""
+        self._frames_max = frames_max
+        self._began = 0.0
+        self._flooding_at = 0.0
+
+    @property
+    def excess(self) -> int:
+        """Return how many counted frames there are beyond those that come with work."""
+        return self.control - FRAMES_WITH_WORK * self.work
+
+    @property
+    def is_flooding(self) -> bool:
+        """Return whether what the connection sends has to wait for its turn among the floods."""
+        calm = CALM_FRAMES_MAX if self.is_proven else CALM_UNPROVEN_MAX
+        return self.excess > calm
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the bound is passed: the connection has to end."""
+        return self.excess > self._frames_max
+
+    def count(self, frames: int = 1) -> None:
+        """Count frames that ask for nothing; raises `TooManyFrames`."""
+        self.control += frames
+        if self.is_over:
+            raise TooManyFrames("control_frames_max", TOO_MANY)
+
+    def note(self) -> None:
+        """Count one where the connection cannot be ended; `is_over` says when it has to be."""
+        self.control += 1
+
+    def look(self, now: float) -> None:
+        """Begin anew if it is time to, and the connection is not in the midst of a flood."""
+        is_counting = now - self._began < COUNTED_SECONDS or self.is_behind
+        if is_counting or (self.is_flooding and now - self._flooding_at < QUIET_SECONDS):
+            self._flooding_at = now
+        else:
+            self._began = now
+            self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what was counted."""
+        self.control = self.work = 0
+
+
+TOO_MANY = "too many frames that ask for nothing"
