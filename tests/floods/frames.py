@@ -193,7 +193,7 @@ def _open_wire(kind: str, proof: Proof | None) -> tuple[bytes, ...]:
     )[0]
     if kind == "STREAM_DATA":
         opens = wire_frame(FrameKind.STREAM_OPEN, 1, operation=int(Operation.SUBSCRIBE))
-        return (said, opens)
+        return (said, opens + wire_frame(FrameKind.PING, 0))
     return (said,)
 
 
