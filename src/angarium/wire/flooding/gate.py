@@ -81,7 +81,7 @@ def take_turn(
     loop: asyncio.AbstractEventLoop, meter: FloodMeter, go_on: Callable[[], None]
 ) -> None:
     """Call `go_on` in the next turn of the loop, or among the floods if the connection is one."""
-    if meter.is_flooding:
+    if meter.control and meter.is_flooding:
         meter.is_behind = True
         gate_of(loop).wait(go_on)
     else:

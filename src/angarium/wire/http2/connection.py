@@ -287,7 +287,8 @@ class Connection:
             varying=varying,
         )
         stream.is_ended = ends
-        self.nuisances.count_work()
+        if self.nuisances.is_proven:
+            self.nuisances.work += 1
         self._listener.begun(stream, head)
         if ends and not stream.is_closed:
             self._end(stream)

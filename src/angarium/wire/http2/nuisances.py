@@ -53,17 +53,13 @@ class Nuisances(FloodMeter):
         except TooManyFrames:
             raise too_much(TOO_MANY) from None
 
-    def count_work(self) -> None:
-        """Count what brings a request further; before login nothing does."""
-        if self.is_proven:
-            self.work += 1
-
     def count_data(self, size: int, *, ends: bool) -> None:
-        """Count a piece of a body as work, unless it is too small to be a part of anything."""
+        """Count a piece of a body as work, unless it is too small to be a part of anything; before
+        login nothing is work."""
         if size < PIECE_BYTES_LEAST and not ends:
             self.count_control()
-        else:
-            self.count_work()
+        elif self.is_proven:
+            self.work += 1
 
     def count_unproven(self) -> None:
         """Count a request that was refused for its head alone: it was no work."""

@@ -190,3 +190,19 @@ def test_operations_over_a_graphql_socket_are_counted_and_so_is_the_socket() -> 
             await eventually(lambda: counted.open == 0)
 
     run(check())
+
+
+def test_pings_and_mistakes_over_a_socket_are_counted_as_requests() -> None:
+    async def check() -> None:
+        async with guarded() as it:
+            counted = count(it, requests=1_000)
+            async with it.socket("/v1/socket", additional_headers={"Authorization": ALICE}) as mine:
+                for _ in range(5):
+                    await (await mine.ping())
+                    await mine.send("this is no JSON")
+                    assert json.loads(await mine.recv())["type"] == "error"
+                assert counted.toll is not None
+                used = counted.toll.measure(1.0)[QuotaKind.REQUESTS].rate / FRESH
+                assert used == 11, "and the request that opened it"
+
+    run(check())
