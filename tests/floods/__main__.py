@@ -11,7 +11,8 @@ A cell is tried in rounds. In each the publisher's rate is measured beside the f
 beside the same flood of the sink, which reads as many bytes a second as the node has just taken of
 them, and does nothing with them: what the flooding process itself takes of the processor is on both
 sides. The *ratio* of a round is the first rate divided by the second one, that of a cell the median
-of its rounds.
+of its rounds. Beside it stands the same of the records for each second of processor time of the
+node's event loop, which other work on the machine moves less. A cell fails if both are below 0.8.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ class Result:
     cell: Cell
     beside: list[float] = field(default_factory=list)
     baseline: list[float] = field(default_factory=list)
+    of_processor: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
+    """Records for each second of the loop's processor time, beside the flood and beside the
+    sink."""
     bytes_taken: int = 0
     connections: int = 0
     slowest_ms: float = 0.0
@@ -68,6 +72,18 @@ class Result:
         """The median over the rounds of the rate beside the flood, of that beside the sink."""
         pairs = zip(self.beside, self.baseline, strict=True)
         return statistics.median([one / max(other, 1.0) for one, other in pairs])
+
+    @property
+    def processor_ratio(self) -> float:
+        """The same of the records for each second of processor time of the node's event loop."""
+        pairs = zip(self.of_processor[False], self.of_processor[True], strict=True)
+        return statistics.median([one / max(other, 1.0) for one, other in pairs])
+
+    @property
+    def keeps_its_rate(self) -> bool:
+        """Whether the flood cost no more than it may; other work on the machine moves one of the
+        two ratios, and a loop that is kept busy moves both."""
+        return max(self.ratio, self.processor_ratio) >= RATIO_LEAST
 
 
 class Worker:
@@ -194,7 +210,10 @@ class Trial:
         answering = asyncio.ensure_future(self._flooder.answer())
         await asyncio.sleep(SETTLE_S)
         looking = asyncio.ensure_future(asyncio.to_thread(self._health_ms, seconds))
+        processor = self._processor_s()
         rate = await self._publisher.rate(seconds)
+        used = self._processor_s() - processor
+        result.of_processor[to_sink].append(rate * seconds / max(used, 1e-6))
         slowest = await looking
         if to_sink:
             result.baseline.append(rate)
@@ -204,6 +223,13 @@ class Trial:
         done: dict[str, int] = await answering
         await asyncio.sleep(SETTLE_S)
         return done
+
+    def _processor_s(self) -> float:
+        """Return the processor time of the thread of the node's event loop."""
+        assert self._node.process is not None
+        number = self._node.process.pid
+        used = Path(f"/proc/{number}/task/{number}/schedstat").read_text(encoding="ascii")
+        return int(used.split()[0]) / 1e9
 
     def _health_ms(self, seconds: float) -> float:
         """Return how long the slowest of some questions to /healthz took, each on a new
@@ -232,6 +258,7 @@ COLUMNS: Final = (
     "frames",
     "login",
     "ratio",
+    "of processor",
     "records/s beside the flood, the sink",
     "taken of the flood, MB",
     "connections",
@@ -242,15 +269,14 @@ COLUMNS: Final = (
 def table(results: list[Result]) -> Iterator[str]:
     """Yield the lines of the table. What was taken, and by how many connections, is of a round."""
     yield "| " + " | ".join(COLUMNS) + " |"
-    yield "|---|---|---|---:|---:|---:|---:|---:|"
+    yield "|---|---|---|---:|---:|---:|---:|---:|---:|"
     for one in results:
         cell, turns = one.cell, len(one.beside)
         rates = f"{sum(one.beside) / turns:,.0f}, {sum(one.baseline) / turns:,.0f}"
-        yield (
-            f"| {cell.door.value} | `{cell.kind}` | {'after' if cell.is_proven else 'before'} "
-            f"| {one.ratio:.2f} | {rates} | {one.bytes_taken / turns / 1e6:.2f} "
-            f"| {one.connections / turns:.0f} | {one.slowest_ms:.0f} |"
-        )
+        which = f"{cell.door.value} | `{cell.kind}` | {'after' if cell.is_proven else 'before'}"
+        taken = f"{one.bytes_taken / turns / 1e6:.2f} | {one.connections / turns:.0f}"
+        ratios = f"{one.ratio:.2f} | {one.processor_ratio:.2f}"
+        yield f"| {which} | {ratios} | {rates} | {taken} | {one.slowest_ms:.0f} |"
 
 
 async def main(chosen: argparse.Namespace) -> int:
@@ -269,21 +295,22 @@ async def main(chosen: argparse.Namespace) -> int:
             for cell in cells():
                 if chosen.only.lower() in cell.name.lower():
                     one = await trial.tried(cell, rounds=chosen.rounds, seconds=chosen.seconds)
-                    print(f"{one.ratio:5.2f}  {cell.name}", file=sys.stderr, flush=True)
+                    told = f"{one.ratio:5.2f} {one.processor_ratio:5.2f}  {cell.name}"
+                    print(told, file=sys.stderr, flush=True)
                     results.append(one)
         finally:
             trial.stop()
             await client.close()
     lines = "\n".join(table(results))
-    worst = min(one.ratio for one in results)
-    print(f"{lines}\n\n{len(results)} cells, lowest ratio {worst:.2f}")
+    slow = [one.cell.name for one in results if not one.keeps_its_rate]
+    print(f"{lines}\n\n{len(results)} cells, {len(slow)} below {RATIO_LEAST}", *slow, sep="; ")
     if chosen.write:
         page = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(
             re.sub(r"(?s)(<!-- table -->\n).*(\n<!-- end -->)", rf"\1{lines}\2", page),
             encoding="utf-8",
         )
-    return 0 if worst >= RATIO_LEAST else 1
+    return 1 if slow else 0
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from angarium.wire.http import HttpLimits, HttpServer
 from angarium.wire.http.admission import Admission
 from angarium.wire.http.openapi import document
 from angarium.wire.http.request_meters import RequestMeters
+from angarium.wire.http.request_reader import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,8 +134,14 @@ class HttpDoor:
     # --- who asks -------------------------------------------------------------------------------
 
     def _handle(self, request: Request) -> Answer:
-        told = self._admission.admit(request, readable=READABLE_HEADERS)
+        flood = request.connection.flood
+        try:
+            told = self._admission.admit(request, readable=READABLE_HEADERS)
+        except RequestRefused:
+            flood.note()
+            raise
         if told is not None:
+            flood.note()
             return told
         face = self._everybodys
         if face is None:
@@ -143,10 +150,12 @@ class HttpDoor:
             face = self._faces.known(header, request, certificate=shown)
             if face is None:
                 if _needs_no_proof(request):
-                    request.connection.flood.note()
+                    flood.note()
                     face = self._guests
                 else:
                     return self._after_asking(request)
+            elif flood.control:
+                flood.work += 1
             toll = face.counted.toll
             if toll is not None:
                 wait_s = toll.begin_request()

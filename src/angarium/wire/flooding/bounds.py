@@ -32,13 +32,16 @@ more, what the connection sends is handled in the share of time that all floods 
 CALM_UNPROVEN_MAX: Final = 32
 """The same before login. The longest login takes five frames."""
 
-FLOODS_PERCENT_MAX: Final = 10
+FLOODS_PERCENT_MAX: Final = 5
 """Share of the event loop's time that all flooding connections have together. They take turns in
 it, and wait for the rest of the time: their sockets are not read."""
 
 SLICE_SECONDS: Final = 0.001
 """Time that flooding connections have at once. Others wait for no longer than that, and for what
 `FRAMES_PER_TURN` frames take."""
+
+SLICE_SECONDS_MAX: Final = 0.05
+"""What a slice counts for at the most: a process that was stopped blames no connection."""
 
 FRAMES_PER_TURN: Final = 256
 """Frames of one connection that are handled in one turn of the event loop, whatever they are. The

@@ -545,6 +545,9 @@ class Connection(asyncio.Protocol):
         self._write(response_bytes(response, self._server.date, keep_alive=False))
         self.state = State.CLOSING
         self._forget_unproven()
+        if self.flood.is_over:
+            self._is_waiting = True  # to the end: a flood is not worth reading
+            self._mind_reading()
         self.deadline = self._loop.time() + DRAIN_SECONDS
         if self._transport is not None and self._transport.can_write_eof():
             with contextlib.suppress(OSError):

@@ -27,6 +27,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from angarium.errors import QuotaExceeded
 from angarium.wire.flooding import TooManyFrames
+from angarium.wire.flooding.bounds import CALM_UNPROVEN_MAX
 from angarium.wire.flooding.meter import TOO_MANY
 from angarium.wire.http.request_reader import RequestRefused
 from angarium.wire.http.socket_frames import FrameCutter, MessageTooBig, text_frame
@@ -152,7 +153,8 @@ class WebSocket:
         if self._is_over or self.is_full:
             return
         connection = self._connection
-        frames_max = min(self._limits.frames_per_turn, MESSAGES_WAITING_MAX - len(self._waiting))
+        per_turn = CALM_UNPROVEN_MAX if self._is_guest else self._limits.frames_per_turn
+        frames_max = min(per_turn, MESSAGES_WAITING_MAX - len(self._waiting))
         try:
             found = self._cutter.cut(frames_max=frames_max)
             counted = 0

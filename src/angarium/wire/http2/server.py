@@ -82,6 +82,8 @@ class Http2Socket(asyncio.Protocol):
         """Take bytes."""
         now = self.heard_at = self._loop.time()
         connection = self.connection
+        if connection.is_over:
+            return
         if self._is_waiting:
             connection.keep(data)
             return
@@ -127,8 +129,13 @@ class Http2Socket(asyncio.Protocol):
             return
         if self.connection.has_more:
             self._receive()
-        if not self._is_waiting and self.is_writable:
-            self.connection.nuisances.is_behind = False
+        if self._is_waiting or not self.is_writable:
+            return
+        nuisances = self.connection.nuisances
+        nuisances.is_behind = False
+        # What a flood sends while it is told that it is over is not worth reading.
+        is_read = not (self.connection.is_over and nuisances.is_flooding)
+        if is_read and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def eof_received(self) -> bool:
@@ -193,6 +200,8 @@ class Http2Socket(asyncio.Protocol):
             return
         self.connection.is_over = True
         self._ends_at = self._loop.time() + LINGER_SECONDS
+        if self._transport is not None and self.connection.nuisances.is_flooding:
+            self._transport.pause_reading()
         if self._transport is not None and self._transport.can_write_eof():
             # The client may have closed it a moment ago, which uvloop calls a RuntimeError.
             with contextlib.suppress(OSError, RuntimeError):

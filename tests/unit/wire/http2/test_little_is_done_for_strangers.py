@@ -192,6 +192,9 @@ class Pausing:
     def get_extra_info(self, _: str) -> None:
         """Nobody has shown a certificate."""
 
+    def is_closing(self) -> bool:
+        return False
+
     def pause_reading(self) -> None:
         self._is_paused = True
 
