@@ -6,8 +6,8 @@
 for all forms of an archive. *at once*: two queries, each with its checkpoint, begin at the same
 moment and commit in many micro-batches. *thought dead*: a driver is suspended (SIGSTOP) between its
 tasks and their commit, another one with the same checkpoint archives everything, and the first one
-goes on. In the end each record must be there once, by the table and by file names, and a query that
-follows archives what has come since.
+goes on. Each record must be there once, by the table and by file names. After the second kind, a
+query with the same checkpoint archives what has come since.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 3
 LATER: Final = 100
-"""Records that are published when a round is over, for the query that follows."""
+"""Records that are published when a driver thought dead has ended, for the query that follows."""
 
 ANSWER_SECONDS_MAX: Final = 400.0
 """How long a driver may take for a round, its Spark for a start included."""
@@ -154,7 +154,6 @@ class Rounds:
         topic = f"archived-{os.getpid()}-{self._count}"
         self._client.create_topic(topic, partitions=PARTITIONS)
         self._publish(topic, self._records)
-        follows = other
         if kind == AT_ONCE:
             one.begin(self._jobs(topic, "one", per_batch=self._per_batch))
             other.begin(self._jobs(topic, "other", per_batch=self._per_batch))
@@ -171,13 +170,20 @@ class Rounds:
             said.append(one.answer())
             failed = said[0].errors
         self._note(kind, topic, self._records, failed, refused=sum(each.refused for each in said))
+        if kind == THOUGHT_DEAD:
+            self._follow(topic, other)
+
+    def _follow(self, topic: str, driver: Driver) -> None:
+        """Have a query go on with the checkpoint that two drivers have used."""
         self._publish(topic, LATER)
-        follows.begin(self._jobs(topic, "other"))
-        failed = follows.answer().errors
+        driver.begin(self._jobs(topic, "other"))
+        failed = driver.answer().errors
         for form in self._forms:
             wrong = self._wrong(topic, form, self._records + LATER) or _of(form, failed)
             if wrong:
-                self.verdicts[kind, form].wrong.append(f"by the query that follows: {wrong}")
+                self.verdicts[THOUGHT_DEAD, form].wrong.append(
+                    f"by the query that follows: {wrong}"
+                )
 
     def _note(
         self, kind: str, topic: str, records: int, failed: list[str], *, refused: int
