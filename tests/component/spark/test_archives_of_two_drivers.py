@@ -1,4 +1,4 @@
-"""Two drivers and one archive: each record once, whoever commits when, in each form."""
+"""Two drivers and one archive: each record is in it once, in each form, whatever the order."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from angarium.errors import (
 from angarium.spark.history import ArchivedCluster
 from angarium.spark.lake import Lake, LakeForm
 from angarium.spark.lakes import delta, iceberg, manifest, marks, parquet
+from angarium.spark.lakes.contents import file_row
 from angarium.spark.ranges import OffsetRange
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def lake(form: LakeForm, tmp_path: Path) -> Lake:
 
 
 def between(
-    monkeypatch: pytest.MonkeyPatch, lake: Lake, name: str, action: Callable[[], None]
+    monkeypatch: pytest.MonkeyPatch, lake: Lake, name: str, action: Callable[[], object]
 ) -> None:
     """Have another driver do something once, after the next comparison and before its commit."""
     module = FORMS[lake.form]
@@ -114,7 +115,7 @@ def test_a_commit_is_repeated_if_only_files_changed(
     since = lake.archived_to([FIRST])
     late = [written(lake, FIRST, 30, 40)]
     other = Lake(str(lake.path))
-    between(monkeypatch, lake, "check_marks", lambda: other.compact() and None)
+    between(monkeypatch, lake, "check_marks", other.compact)
     lake.add(late, {FIRST: 40}, since=since)
     assert offsets(lake) == [(0, offset) for offset in range(40)]
     assert len(lake.files()) == 2
@@ -137,7 +138,7 @@ def test_of_two_compactions_at_once_one_is_refused(
     for start in range(0, 30, 10):
         add(lake, [written(lake, FIRST, start, start + 10)], {FIRST: start + 10})
     other = Lake(str(lake.path))
-    between(monkeypatch, lake, "check_listed", lambda: other.compact() and None)
+    between(monkeypatch, lake, "check_listed", other.compact)
     with pytest.raises(PreconditionFailed, match="another compaction has replaced the same files"):
         lake.compact()
     assert offsets(lake) == [(0, offset) for offset in range(30)]
@@ -250,7 +251,7 @@ def test_a_number_of_the_manifest_that_is_free_again_is_not_taken(tmp_path: Path
     for number in range(1, 2 * manifest.ENTRIES_PER_WHOLE + 2):
         add(lake, [], {SECOND: number})
     file = written(lake, FIRST, 0, 3)
-    late = parquet.file_entry(parquet.file_row(file), file.path.removeprefix(parquet.NEW))
+    late = manifest.file_entry(file_row(file), file.path.removeprefix(parquet.NEW))
     entry = manifest.Entry(added=[late], ends=[("orders", 7, 0, 3)])
     with pytest.raises(FilesChanged):
         entries.append(stale, entry)

@@ -135,7 +135,7 @@ class DeltaTable:
     def exchange(self, joined: Sequence[Joined]) -> None:
         """Replace files by those that have their rows, at once.
 
-        Of all who write the entry of a version, ourselves or delta-rs, one succeeds.
+        Of several writers of the entry of a version, delta-rs among them, one succeeds.
         """
         table = self.table
         if table.protocol().min_writer_version > WRITER_VERSION:
