@@ -39,8 +39,8 @@ class GroupHost:
         self._count = count()
         self._looked: dict[RaftGroupId, Term] = {}
         """In which term of this node's it was looked for what is to be taken over."""
-        self._ahead = around.now() - around.steady()
-        """How far the time is ahead of the steady clock, as of the last look."""
+        self._ahead: int | None = None
+        """How far the time is ahead of the steady clock, as of the last look; None before it."""
 
     # --- what happens in the node ---------------------------------------------------------------
 
@@ -88,7 +88,8 @@ class GroupHost:
         and its records would be held back for as long. Planted as leases-outlive-a-wrong-clock.
         """
         ahead = self.around.now() - self.around.steady()
-        leap, self._ahead = ahead - self._ahead, ahead
+        leap = 0 if self._ahead is None else ahead - self._ahead
+        self._ahead = ahead
         if abs(leap) <= LEAP_MICROS:
             return
         groups = sum(len(led.groups) for led in self.led.values())
@@ -146,6 +147,7 @@ class GroupHost:
         known = self.around.partition_of(replica.group)
         if known is None:
             return None
+        self.look_at_time()
         led = self.led[replica.group] = LedPartition(self, replica, *known)
         return led
 
