@@ -21,7 +21,7 @@ from angarium.testing.disk import SimulatedDisk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from angarium.log.disk import Disk
+    from angarium.log.disk import Disk, File
     from angarium.log.wal.group_log import GroupLog
 
 A, B = RaftGroupId(1), RaftGroupId(2)
@@ -238,6 +238,27 @@ def test_a_damaged_note_of_a_clean_stop_costs_only_time(disk: Disk) -> None:
     note = disk.open("wal/clean")
     last = note.pread(1, note.size() - 1)[0]
     note.pwrite([bytes([last ^ 1])], note.size() - 1)
+    again = opened(disk)
+    assert not again.recovered.was_clean
+    assert payloads(again) == [b"data"]
+
+
+def test_a_note_of_a_clean_stop_that_cannot_be_written_costs_only_time(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wal = opened(disk)
+    wal.add_group(A)
+    wal.append(A, [entry(1)])
+    create = disk.create
+
+    def refuse(name: str) -> File:
+        if name.startswith("wal/clean"):
+            raise StorageError(f"open {name}: Too many open files")
+        return create(name)
+
+    monkeypatch.setattr(disk, "create", refuse)
+    wal.close()
+    monkeypatch.undo()
     again = opened(disk)
     assert not again.recovered.was_clean
     assert payloads(again) == [b"data"]

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET
 
-from angarium.errors import CorruptData, DiskFull, Unreachable
+from angarium.errors import StorageError, Unreachable
 from angarium.ids import Incarnation, NodeId, replica_id
-from angarium.log import peer_ends
+from angarium.log.peer_ends import PeerEnds
 from angarium.node.admission import is_removed
 from angarium.node.recollections import Recollections
 from angarium.wire.errors import RolledBack
@@ -32,8 +31,15 @@ if TYPE_CHECKING:
     from angarium.node.node import Node
     from angarium.wire import Hello, Role
 
-SAVE_S: Final = 10.0
-"""How often what was heard is written down, if there is news."""
+GATHER_S: Final = 0.05
+"""How long after news it is written down: the other nodes answer at the same time."""
+
+SAVE_S: Final = 0.5
+"""The least time between two savings. The others are asked once a second, so there is seldom more
+than one in it."""
+
+TELL_EVERY_S: Final = 60.0
+"""How often the log has that it could not be written down."""
 
 GREETING_S_MAX: Final = 5.0
 """How long ago a greeting may have been written whose sender still waits for an answer: a link that
@@ -58,20 +64,21 @@ class Marks:
         self, node: Node, disk: Disk, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._node = node
-        self._disk = disk
+        self._saved = PeerEnds(disk)
         self._clock = clock
         self._recollections = Recollections()
         self._tellers: dict[ReplicaId, int | UnsetType] = {}
         """The process that told of the end which is remembered, where it was told to this one."""
         self._doubted: dict[tuple[ReplicaId, Role], Doubt] = {}
-        self._is_news = False
+        self._news = asyncio.Event()
+        self._told_at = -TELL_EVERY_S
 
     def load(self) -> None:
-        """Remember what was written down; a damaged file is as good as none."""
+        """Remember what was written down; a file that cannot be read is as good as none."""
         try:
-            self._recollections = Recollections(peer_ends.load(self._disk))
-        except CorruptData as damaged:
-            _log.warning("%s; where the other nodes' logs ended is forgotten", damaged)
+            self._recollections = Recollections(self._saved.load())
+        except (StorageError, OSError) as trouble:
+            _log.warning("%s; where the other nodes' logs ended is forgotten", trouble)
 
     def note(self, node: NodeId, end: int) -> None:
         """Hear from a node how far its log is durable.
@@ -82,7 +89,7 @@ class Marks:
         if connection is not None and self._node.admission.is_member(connection.peer.hello):
             replica = self._node.admission.voice(connection)
             if self._recollections.note(replica, end):
-                self._is_news = True
+                self._news.set()
                 self._tellers[replica] = connection.peer.hello.process
 
     def remembers(self, hello: Hello) -> bool:
@@ -123,28 +130,49 @@ class Marks:
         raise RolledBack(reason)
 
     async def run(self) -> None:
-        """Write down what was heard, again and again."""
+        """Write down what was heard, as soon as it is heard."""
         while True:
-            await asyncio.sleep(SAVE_S)
+            await self._news.wait()
+            await asyncio.sleep(GATHER_S)
             await self.save()
+            await asyncio.sleep(SAVE_S)
 
     async def save(self) -> None:
         """Write down what was heard since the last time: also when the node stops.
 
-        What is known of nodes that were removed is forgotten: their ids are never given again.
+        What is known of nodes that were removed is forgotten: their ids are never given again. A
+        file that cannot be written, whatever the reason, is tried again: it is a hint, and no node
+        ends for want of one.
         """
         replica = self._node.host.catalog
         if replica is not None:
             machine = replica.catalog.machine
-            self._is_news |= self._recollections.forget(lambda one: is_removed(machine, one))
+            if self._recollections.forget(lambda one: is_removed(machine, one)):
+                self._news.set()
         known = self._recollections.ends
         self._tellers = {one: by for one, by in self._tellers.items() if one in known}
         self._doubted = {one: end for one, end in self._doubted.items() if one[0] in known}
-        if self._is_news:
-            self._is_news = False
-            ends = dict(self._recollections.ends)
-            with suppress(DiskFull):
-                await asyncio.to_thread(peer_ends.save, self._disk, ends)
+        if not self._news.is_set():
+            return
+        self._news.clear()
+        try:
+            await asyncio.to_thread(self._saved.save, dict(known))
+        except (StorageError, OSError) as trouble:
+            self._news.set()
+            self._tell(trouble)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._saved.close()
+
+    def _tell(self, trouble: Exception) -> None:
+        now = self._clock()
+        if now - self._told_at >= TELL_EVERY_S:
+            self._told_at = now
+            _log.warning(
+                "where the other nodes' logs end cannot be written down",
+                extra={"reason": str(trouble)},
+            )
 
 
 def _replica(hello: Hello) -> ReplicaId:

@@ -68,6 +68,7 @@ from angarium.replica.peers import decode_peer_message
 from angarium.replica.scrutiny import Objection
 from angarium.security.tls import Door
 from angarium.wire import Hello, Role, Server, Unreachable
+from angarium.wire.descriptors import own_descriptors
 from angarium.wire.errors import ClusterSucceeded, NodeIsAlive, NodeRemoved, RolledBack
 from angarium.wire.handshake import SuccessorHello
 from angarium.wire.raft_codec import unpacked_messages
@@ -126,7 +127,7 @@ class Node:
         self._disk = OsDisk(config.data_directory, pause=time.sleep)
         self.readiness = Readiness(self, OwnFacts(config, self._disk))
         """Why this node should not be relied on, if there is a reason."""
-        self.readiness.sources.append(lambda: told(lacks(self)))
+        self.readiness.sources += [lambda: told(lacks(self)), own_descriptors().reasons]
         self.hearing = Hearing(self)
         """What happens in its replicas, for subscribers."""
         self.background: list[Callable[[], Coroutine[None, None, None]]] = []
@@ -376,6 +377,7 @@ class Node:
         if self._host is not None and self.failure is None:
             await self.marks.save()
             await asyncio.to_thread(self._host.close)
+        self.marks.close()
         if self._lock is not None:
             self._lock.release()
         self.stopped.set()

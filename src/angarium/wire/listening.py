@@ -13,9 +13,10 @@ import logging
 import os
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from angarium.bounds import Bounds
+from angarium.wire.descriptors import own_descriptors
 
 if TYPE_CHECKING:
     import ssl
@@ -72,8 +73,13 @@ async def listen(
     by `connection_lost` alone.
     """
     loop = asyncio.get_running_loop()
+    descriptors = own_descriptors()
     if tls is None:
-        return await loop.create_server(accept, host, port, backlog=backlog)
+
+        def accept_or_cut() -> asyncio.BaseProtocol:
+            return Cut() if descriptors.are_gone else accept()
+
+        return await loop.create_server(accept_or_cut, host, port, backlog=backlog)
     sockets = await _bound(host, port, backlog)
     return TlsListener(sockets, accept, tls, limits or HandshakeLimits())
 
@@ -82,6 +88,13 @@ def port_of(listening: Listening) -> int:
     """Return the port that is listened on."""
     port: int = listening.sockets[0].getsockname()[1]
     return port
+
+
+class Cut(asyncio.Protocol):
+    """Cuts a new connection: there is no room, or no time, even for a refusal."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).abort()
 
 
 class TlsListener:
@@ -96,14 +109,16 @@ class TlsListener:
     ) -> None:
         self.sockets = sockets
         self.refused = 0
-        """Closed as soon as they came: too many handshakes were under way."""
+        """Closed as soon as they came: too many handshakes were under way, or too few descriptors
+        are left."""
         self.failed = 0
         """Handshakes that came to nothing."""
         self._accept = accept
         self._tls = tls
         self._limits = limits
         self._under_way: set[asyncio.Task[None]] = set()
-        self._told_at = -TELL_EVERY_S
+        self._told_at = self._told_of_accepting_at = -TELL_EVERY_S
+        self._descriptors = own_descriptors()
         self._loop = asyncio.get_running_loop()
         self._accepting = [self._loop.create_task(self._run(one)) for one in sockets]
 
@@ -125,10 +140,10 @@ class TlsListener:
             try:
                 one, address = await self._loop.sock_accept(listening)
             except OSError as error:
-                _log.warning("cannot accept", extra={"reason": error.strerror})
+                self._tell_of_accepting(error)
                 await asyncio.sleep(REST_S)
                 continue
-            if len(self._under_way) >= self._limits.handshakes_max:
+            if len(self._under_way) >= self._limits.handshakes_max or self._descriptors.are_gone:
                 self.refused += 1
                 one.close()
                 continue
@@ -160,6 +175,12 @@ class TlsListener:
             for protocol in made:
                 protocol.connection_lost(None)
             raise
+
+    def _tell_of_accepting(self, error: OSError) -> None:
+        now = self._loop.time()
+        if now - self._told_of_accepting_at >= TELL_EVERY_S:
+            self._told_of_accepting_at = now
+            _log.warning("cannot accept", extra={"reason": error.strerror})
 
     def _tell(self, address: tuple[str, int], error: Exception) -> None:
         now = self._loop.time()

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, Protocol
 
+from angarium.wire.descriptors import own_descriptors
 from angarium.wire.listening import listen, port_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class ListeningServer:
 
     def __init__(self) -> None:
         self.is_stopping = False
+        self.descriptors = own_descriptors()
         self._listener: Listening | None = None
         self._sweeping: asyncio.Task[None] | None = None
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from angarium.errors import LimitExceeded
 from angarium.wire.connection import Connection
+from angarium.wire.descriptors import own_descriptors
 from angarium.wire.errors import CertificateRefused
-from angarium.wire.listening import HandshakeLimits, listen, port_of
+from angarium.wire.handshake import Role
+from angarium.wire.listening import Cut, HandshakeLimits, listen, port_of
 from angarium.wire.wire_limits import WireLimits
 
 if TYPE_CHECKING:
@@ -35,12 +37,14 @@ class Server:
         self._newcomers: dict[Connection, None] = {}
         """In the order in which they came; those who have proven themselves are passed over."""
         self.refused = 0
-        """Newcomers turned away: `connections_max` was reached, or the server is draining."""
+        """Newcomers turned away: `connections_max` was reached, the server is draining, or few
+        descriptors are left."""
         self._greeting = greeting
         self._welcome = welcome
         self._on_foreign = on_foreign
         self._limits = limits
         self._listener: Listening | None = None
+        self._descriptors = own_descriptors()
         self._is_draining = False
         self._certificate_required = False
 
@@ -93,13 +97,19 @@ class Server:
     def _accept(self) -> asyncio.BaseProtocol:
         if self._is_draining or len(self.connections) >= 2 * self._limits.connections_max:
             self.refused += 1
-            return _Cut()
+            return Cut()
         is_full = len(self.connections) >= self._limits.connections_max
-        if is_full and self._make_room():
-            is_full = False
+        is_short = self._descriptors.are_short
+        if (is_full or is_short) and self._make_room():
+            is_full = is_short = False
+        welcome = self._welcome_shown
+        if is_full:
+            welcome = self._refuse
+        elif is_short:
+            welcome = self._welcome_node
         connection = Connection(
             hello=self._greeting(),
-            welcome=self._refuse if is_full else self._welcome_shown,
+            welcome=welcome,
             limits=self._limits,
             is_dialled=False,
             on_gone=self._gone,
@@ -134,16 +144,16 @@ class Server:
             )
         return self._welcome(connection)
 
+    def _welcome_node(self, connection: Connection) -> Handlers:
+        """Let another node in where clients are refused: without it nothing can be committed."""
+        if connection.peer.hello.role is Role.CLIENT:
+            self.refused += 1
+            raise self._descriptors.refusal()
+        return self._welcome_shown(connection)
+
     def _refuse(self, connection: Connection) -> Handlers:
         del connection
         self.refused += 1
         raise LimitExceeded(
             "connections_max", f"{self._limits.connections_max} connections are open already"
         )
-
-
-class _Cut(asyncio.Protocol):
-    """Cuts every new connection: there is no room, or no time, even for a refusal."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast(asyncio.Transport, transport).abort()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from msgspec.structs import replace
 
-from angarium.errors import Unreachable
+from angarium.errors import DiskFull, StorageError, SyncFailed, Unreachable
 from angarium.ids import Incarnation, NodeId, replica_id
-from angarium.log import peer_ends
 from angarium.log.memory_disk import MemoryDisk
+from angarium.log.peer_ends import PeerEnds
 from angarium.node.admission import Admission
 from angarium.node.marks import GREETING_S_MAX, Marks
 from angarium.wire import Hello, Role
@@ -66,7 +66,7 @@ class Around:
 
     def saved(self) -> dict[int, int]:
         asyncio.run(self.marks.save())
-        return {int(replica): end for replica, end in peer_ends.load(self.disk).items()}
+        return {int(replica): end for replica, end in PeerEnds(self.disk).load().items()}
 
 
 def test_nodes_that_were_removed_are_forgotten() -> None:
@@ -154,3 +154,39 @@ def test_what_was_heard_in_an_earlier_life_of_this_node_was_overtaken_by_nothing
     around.start_again()
     with pytest.raises(RolledBack):
         around.marks.check(around.greeting(699))
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        DiskFull("no room"),
+        StorageError("open marks.draft: Too many open files"),
+        SyncFailed("fdatasync of marks: Input/output error"),
+        PermissionError(13, "Permission denied"),
+        OSError(23, "Too many open files in system"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_file_that_cannot_be_written_is_tried_again_and_ends_nothing(trouble: Exception) -> None:
+    around = Around()
+    around.marks.note(OTHER, 700)
+    create = around.disk.create
+
+    def refuse(name: str) -> object:
+        raise trouble
+
+    around.disk.create = refuse  # type: ignore[assignment, method-assign]
+    assert around.saved() == {}
+    around.disk.create = create  # type: ignore[method-assign]
+    assert around.saved() == {replica_id(OTHER, KNOWN): 700}, "without further news"
+
+
+def test_a_file_that_cannot_be_read_is_as_good_as_none() -> None:
+    around = Around()
+
+    def refuse(name: str) -> object:
+        raise StorageError(f"open {name}: Permission denied")
+
+    around.disk.open = refuse  # type: ignore[assignment, method-assign]
+    around.start_again()
+    around.marks.check(around.greeting(1))

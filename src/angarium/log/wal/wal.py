@@ -18,6 +18,7 @@ Everything except `SyncRound.write` belongs to one thread, the owner's.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Self
 
@@ -451,7 +452,10 @@ class Wal:
             # the buffer.
             self.sync()
             self._pipeline.close()
-            save_clean(self._files, self._logs.values())
+            # A shortcut for the next start, which reads the log without it: no disk that is full
+            # and no lack of descriptors makes a stop in good order end with an error.
+            with suppress(StorageError, OSError):
+                save_clean(self._files, self._logs.values())
         self._files.close()
 
     # --- inside -----------------------------------------------------------------------------

@@ -75,6 +75,8 @@ class Connection(asyncio.Protocol):
         self.deadline = 0.0
         """On the loop's clock: when what goes on has taken too long."""
         self.state = State.IDLE
+        self.has_asked = False
+        """Whether a request has come that was whole."""
         self.is_writable = asyncio.Event()
         self.is_writable.set()
         self._server = server
@@ -114,8 +116,8 @@ class Connection(asyncio.Protocol):
         self.is_encrypted = transport.get_extra_info("sslcontext") is not None
         self._transport.set_write_buffer_limits(high=self.limits.write_bytes_high)
         self.deadline = self._loop.time() + self.limits.idle_seconds_max
-        if not self._server.admit(self):
-            refusal = LimitExceeded("connections_max", "too many connections; try another node")
+        refusal = self._server.admit(self)
+        if refusal is not None:
             self._refuse(refusal, status=503)
 
     @property
@@ -338,6 +340,7 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, request: Request) -> None:
         self.state = State.BUSY
+        self.has_asked = True
         self._request = request
         self.deadline = self._loop.time() + self.limits.request_seconds_max
         if not self._server.begin_request():

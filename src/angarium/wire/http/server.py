@@ -88,20 +88,24 @@ class HttpServer(ListeningServer):
 
     # --- what connections ask -------------------------------------------------------------------
 
-    def admit(self, connection: Connection) -> bool:
-        """Count a new connection; False if it is one too many.
+    def admit(self, connection: Connection) -> LimitExceeded | None:
+        """Count a new connection; return why it is one too many, if it is.
 
         At the bound the one that has waited for its next request the longest makes room: whoever
-        opens connections and says nothing shuts nobody out.
+        opens connections and says nothing shuts nobody out. Where few descriptors are left, only
+        one that has not asked anything yet does.
         """
         self.connections.add(connection)
-        if len(self.connections) > self.limits.connections_max:
+        is_full = len(self.connections) > self.limits.connections_max
+        if is_full or self.descriptors.are_short:
             idle = [one for one in self.connections if one.state is State.IDLE]
             idle.remove(connection)
+            if not is_full:
+                idle = [one for one in idle if not one.has_asked]
             if not idle:
-                return False
+                return _too_many() if is_full else self.descriptors.refusal()
             min(idle, key=lambda one: one.deadline).close()
-        return not self.is_stopping
+        return _too_many() if self.is_stopping else None
 
     def left(self, connection: Connection) -> None:
         """Count a connection no longer, nor what it was doing."""
@@ -168,3 +172,7 @@ class HttpServer(ListeningServer):
     def _note_date(self) -> None:
         headers = (("Date", http_date(time.time())), *self._served_by())
         self.date = "".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1")
+
+
+def _too_many() -> LimitExceeded:
+    return LimitExceeded("connections_max", "too many connections; try another node")

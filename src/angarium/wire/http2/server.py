@@ -38,6 +38,8 @@ TURN_BYTES: Final = 128 << 10
 """After a piece of this size others have their turn: uvloop would go on and read 32 such pieces
 from one client, some 8 MB, before it looks at anybody else."""
 
+TOO_MANY: Final = "too many connections; try another node"
+
 LINGER_SECONDS: Final = 1.0
 """How long a connection that we end stays open for what was said last. Closing at once, with more
 to read, would reset it, and the client might never see why."""
@@ -72,10 +74,9 @@ class Http2Socket(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self.peer_certificate = certificate_shown(transport)
         self._transport.set_write_buffer_limits(high=self._server.limits.write_bytes_high)
-        if not self._server.admit(self):
-            self.connection.fail(
-                ErrorCode.ENHANCE_YOUR_CALM, "too many connections; try another node"
-            )
+        refusal = self._server.admit(self)
+        if refusal:
+            self.connection.fail(ErrorCode.ENHANCE_YOUR_CALM, refusal)
             self.flush()
 
     def data_received(self, data: bytes) -> None:
@@ -309,12 +310,13 @@ class Http2Server(ListeningServer):
         """What waits to be sent, over all connections."""
         return sum([one.unread_bytes for one in self.sockets])
 
-    def admit(self, socket: Http2Socket) -> bool:
-        """Count a new connection; False if it is one too many.
+    def admit(self, socket: Http2Socket) -> str:
+        """Count a new connection; return why it is one too many, empty if it is not.
 
         At the bound the one that has been without a call the longest makes room: whoever opens
         connections and says nothing shuts nobody out. Those that were told to go before it are not
         waited for any longer, or a crowd would be as large as it likes for as long as they linger.
+        Where few descriptors are left, only one that has made no call yet makes room.
         """
         self.sockets.add(socket)
         if len(self.sockets) > self.limits.connections_max:
@@ -324,12 +326,18 @@ class Http2Server(ListeningServer):
             if len(staying) > self.limits.connections_max:
                 idle = [one for one in staying if not one.connection.streams and one is not socket]
                 if not idle:
-                    return False
+                    return TOO_MANY
                 now = asyncio.get_running_loop().time()
                 for one in idle:
                     one.note_calls(now)
                 min(idle, key=lambda one: one.busy_at).leave()
-        return not self.is_stopping
+        elif self.descriptors.are_short:
+            others = (one for one in self.sockets if one is not socket)
+            idle = [one for one in others if not one.connection.newest_stream]
+            if not idle:
+                return str(self.descriptors.refusal())
+            min(idle, key=lambda one: one.busy_at).abort()
+        return TOO_MANY if self.is_stopping else ""
 
     def left(self, socket: Http2Socket) -> None:
         """Count a connection no longer."""

@@ -12,6 +12,7 @@ from tests.component.doors.http.opened_http import opened, request_bytes
 from tests.on_a_loop import eventually, run
 
 from angarium.doors.http import HttpLimits
+from angarium.wire.descriptors import Descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -180,6 +181,23 @@ def test_connections_that_say_nothing_shut_nobody_out() -> None:
                 await eventually(lambda: time.monotonic() > answered + 0.01)  # noqa: B023
             assert (await door.ask("GET", "/v1/topics")).status == 200
             assert await second.is_closed(), "it had waited the longest"
+            assert (await door.ask("GET", "/v1/topics", wire=first)).status == 200
+
+    run(story())
+
+
+def test_where_few_descriptors_are_left_only_who_has_asked_nothing_makes_room() -> None:
+    async def story() -> None:
+        async with opened() as door:
+            first, silent = [await door.connect() for _ in range(2)]
+            assert (await door.ask("GET", "/v1/topics", wire=first)).status == 200
+            await eventually(lambda: len(door.door.server.connections) == 2)
+            door.door.server.descriptors = Descriptors(100, lambda: 80)
+            third = await door.connect()
+            assert (await door.ask("GET", "/v1/topics", wire=third)).status == 200
+            assert await silent.is_closed()
+            answer = await (await door.connect()).hear()
+            assert (answer.status, answer.json["limit"]) == (503, "descriptors")
             assert (await door.ask("GET", "/v1/topics", wire=first)).status == 200
 
     run(story())

@@ -11,6 +11,7 @@ from tests.component.wire.grpc.serving import ByHand, serving
 from tests.on_a_loop import eventually
 from tests.unit.wire.http2.client_bytes import data, reset
 
+from angarium.wire.descriptors import Descriptors
 from angarium.wire.grpc import CallLimits, unary
 from angarium.wire.grpc.messages import framed
 from angarium.wire.http2 import ErrorCode
@@ -141,6 +142,28 @@ def test_a_crowd_that_comes_at_once_is_no_larger_than_allowed(run: Runner) -> No
                 assert closed == 27
                 for task in watching:
                     task.cancel()
+
+    run(story())
+
+
+def test_where_few_descriptors_are_left_only_who_has_made_no_call_has_to_go(run: Runner) -> None:
+    async def story() -> None:
+        gate = Gate()
+        gate.may_answer.set()
+        async with serving(unary(gate)) as it:
+            client = await it.dialled()
+            begin(client)
+            assert (await client.trailers(1))[b"grpc-status"] == b"0"
+            silent = await it.dialled()
+            await eventually(lambda: len(it.server._server.sockets) == 2)
+            it.server._server.descriptors = Descriptors(100, lambda: 80)
+            newest = await it.dialled()
+            await silent.is_closed()
+            begin(newest)
+            assert (await newest.trailers(1))[b"grpc-status"] == b"0"
+            assert await reason(await it.dialled()) is ErrorCode.ENHANCE_YOUR_CALM
+            begin(client, 3)
+            assert (await client.trailers(3))[b"grpc-status"] == b"0"
 
     run(story())
 
