@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 GATHER_S: Final = 0.05
 """How long after news it is written down: the other nodes answer at the same time."""
 
-SAVE_S: Final = 0.5
-"""The least time between two savings. The others are asked once a second, so there is seldom more
-than one in it."""
+SAVE_S: Final = 0.2
+"""The least time between two savings. The others are asked once a second and answer together, so
+there is seldom more than one in it."""
 
 TELL_EVERY_S: Final = 60.0
 """How often the log has that it could not be written down."""

@@ -10,13 +10,13 @@ import pytest
 
 from angarium.api import PublishRequest
 from angarium.batch import encode
-from angarium.errors import NotFound, no_partition
+from angarium.errors import InvalidArgument, NotFound, no_partition
 from angarium.ids import Micros, ProducerId, RaftGroupId, TopicId
 from angarium.machine.catalog import Topic, TopicSettings
 from angarium.machine.keys import identity_of
 from angarium.service.publishing import Publisher
 from angarium.service.topics import Topics
-from angarium.service.transactions.transaction_calls import TransactionCalls
+from angarium.service.transactions.transaction_calls import TransactionCalls, _check_former
 
 
 class LaggingCatalog:
@@ -114,3 +114,16 @@ def test_keys_of_a_layout_that_ended_a_day_ago_are_asked_of_no_other_node() -> N
     assert begun(keyed, layout=0) is None, "it was not noted when that one ended"
     assert begun(keyed, layout=2) is None, "it is in force"
     assert begun(encode([b"x"], producer_id=ProducerId(7)), layout=1) is None
+
+
+@pytest.mark.parametrize(
+    ("layout", "former"),
+    [(None, ((0, 0),)), (1, ((0, 1),)), (1, ((0, -1),)), (99, tuple((0, n) for n in range(65)))],
+)
+def test_a_numbered_publish_asks_only_partitions_of_earlier_layouts(
+    layout: int | None, former: tuple[tuple[int, int], ...]
+) -> None:
+    with pytest.raises(InvalidArgument):
+        _check_former(layout, former)
+    _check_former(2, ((0, 0), (1, 1)))
+    _check_former(None, ())

@@ -38,7 +38,7 @@ from angarium.doors.intake.acks import first_refusal
 from angarium.doors.intake.outgoing import single_batch
 from angarium.doors.intake.packing import Columns, packed
 from angarium.doors.intake.recalling import named, recalled
-from angarium.errors import AngariumError, InvalidArgument, LayoutChanged, NotFound
+from angarium.errors import InvalidArgument, LayoutChanged, NotFound
 from angarium.ids import Epoch
 from angarium.modes import DeliveryMode
 from angarium.wire.errors import UnsupportedOperation
@@ -272,10 +272,7 @@ class PublishRoutes:
     ) -> Response:
         """Publish what earlier layouts of the topic do not have of a request under a key."""
         records = given.records() if isinstance(given, Columns) else given
-        try:
-            found = await recalled(self._intake, topic, records, shape, once)
-        except AngariumError as error:
-            return problem(error)
+        found = await recalled(self._intake, topic, records, shape, once)
         rest = [at for at in range(len(records)) if at not in found.partitions]
         per_partition: dict[int, tuple[Buffer, ...]] = {}
         if rest:

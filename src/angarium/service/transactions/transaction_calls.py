@@ -27,7 +27,11 @@ from angarium.api.transactions import (
 from angarium.errors import AngariumError, InvalidArgument, LayoutChanged, TooLarge
 from angarium.machine import outcomes
 from angarium.machine.catalog import ProducerOpen, ProducerOpened
-from angarium.machine.catalog.topics import EARLIER_LAYOUTS_LEVEL, KEYED_ORDER_LEVEL
+from angarium.machine.catalog.topics import (
+    EARLIER_LAYOUTS_LEVEL,
+    KEYED_ORDER_LEVEL,
+    LAYOUTS_MAX,
+)
 from angarium.machine.commands import SeriesDelete, Stage
 from angarium.machine.outcomes import Decided, Refused
 from angarium.modes import DeliveryMode
@@ -222,6 +226,7 @@ class TransactionCalls:
         }
         batches = self._joined(partition, request.batches)
         layout, former = request.layout, request.former
+        _check_former(layout, former)
         if self._node.levels.current < EARLIER_LAYOUTS_LEVEL:
             layout, former = None, ()  # a node of an older release would not know what it has
         asked = [await self._partition(request.topic, number) for number, _ in former]
@@ -298,3 +303,11 @@ def _checked_sequence(sequence: int) -> int:
     if not 0 <= sequence <= SEQUENCE_MAX:
         raise InvalidArgument(f"a sequence lies in 0 to {SEQUENCE_MAX}, not at {sequence}")
     return sequence
+
+
+def _check_former(layout: int | None, former: tuple[tuple[int, int], ...]) -> None:
+    """Raise `InvalidArgument` for more partitions than there can have been, or no earlier ones."""
+    if len(former) > LAYOUTS_MAX:
+        raise InvalidArgument(f"a topic has at most {LAYOUTS_MAX} layouts, not {len(former)}")
+    if any(layout is None or not 0 <= earlier < layout for _, earlier in former):
+        raise InvalidArgument("only partitions of earlier layouts are asked")

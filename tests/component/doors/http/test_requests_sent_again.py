@@ -232,3 +232,17 @@ def test_where_nobody_counts_numbers_are_not_served() -> None:
             assert (answer.status, answer.json["code"]) == (501, "UNSUPPORTED_OPERATION")
 
     run(story())
+
+
+@pytest.mark.parametrize("body", [{"value": "x"}, {"value": "x", "key": "k"}])
+def test_in_a_topic_that_never_grew_a_key_costs_one_publish_which_names_the_layout(
+    body: dict[str, str],
+) -> None:
+    async def story() -> None:
+        async with opened() as door:
+            await published(door, body, "key")
+            assert [one.layout for one in door.broker.requests] == [0]
+            await published(door, {"records": [body]}, "another", f"{RECORDS}/batch")
+            assert [one.layout for one in door.broker.requests] == [0, 0]
+
+    run(story())
