@@ -63,6 +63,10 @@ class Page(Enum):
     LINK = "one of another origin that links to this"
 
 
+_UNNAMED: Final = Page.UNNAMED
+"""Looked up for every request; an enum's member takes longer than the rest of it."""
+
+
 class Head:
     """What a request says before its body; one that came before is shared by those that say it."""
 
@@ -127,7 +131,7 @@ class Request:
         self.is_answered = False
         self.answer_headers: Headers = ()
         """What every answer to it has besides its own headers."""
-        self.page = Page.UNNAMED
+        self.page = _UNNAMED
         """Which page a browser asks for, as far as the listener has found out."""
         self.target = head.target
         self.named = head.named

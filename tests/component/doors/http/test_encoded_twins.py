@@ -258,3 +258,21 @@ def test_a_header_that_decides_comes_once(name: str) -> None:
                 assert await status_of(door.port, "GET", "/v1/topics", headers) == 400
 
     run(story())
+
+
+def test_every_get_that_takes_part_in_a_group_says_that_it_changes_something() -> None:
+    async def story() -> None:
+        async with doors() as found:
+            seen = 0
+            for _, routes in found:
+                for route in routes:
+                    fields = {one.name for one in msgspec.structs.fields(route.parameters)}
+                    takes_part = "group" in fields and "{group}" not in route.path
+                    if route.method == "GET" and takes_part:
+                        seen += 1
+                        assert route.changes is not None, route.path
+                        values = {"topic": "orders", "group": "g"}
+                        assert route.changes(msgspec.convert(values, route.parameters))
+            assert seen == 2
+
+    run(story())
