@@ -64,7 +64,7 @@ class Quorum:
             self._down_since.setdefault(node, self._clock())
 
     def fell_silent(self, node: NodeId, silent_s: float) -> None:
-        """Hear that nothing has come from a node for so long: that counts as time it was away."""
+        """Note that nothing has come from a node for so long: that counts as time it was away."""
         self._down_since.setdefault(node, self._clock() - silent_s)
 
     def silent_ms(self) -> dict[NodeId, int]:

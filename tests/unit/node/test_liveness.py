@@ -81,7 +81,7 @@ def test_a_node_whose_link_ended_begins_anew() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=60), st.floats(0.0, 1.0))
-def test_silent_is_who_was_not_heard_for_so_long_and_nobody_else(
+def test_a_node_is_silent_exactly_when_nothing_came_for_so_long(
     heard: list[bool], way_s: float
 ) -> None:
     allowed = patience_s(election_s=0.5, way_s=way_s, way_s_max=1.0)

@@ -83,6 +83,11 @@ class Absent:
             partitions = () if info is None else info.partitions
             partition = partitions[cursor.partition] if cursor.partition < len(partitions) else None
             is_led = partition is not None and partition.leader is not None
+            trouble = "" if partition is None else partition.trouble
+            if trouble:
+                # It says more than an attempt whose time was up.
+                cursor.hindrance = NotLeader(trouble)
+            is_lasting = bool(trouble) or now - since >= self._patience_s
             if cursor.link is not None:
                 # A stream is opened before its node says that it cannot serve a partition.
                 link = (cursor.link, cursor.number)
@@ -90,9 +95,11 @@ class Absent:
                     self._found(cursor)
                 else:
                     self._links[cursor] = link
+                    if is_lasting and cursor.failures > 1:
+                        self._wait_for(cursor)
             elif is_led and cursor.is_waited_for:
                 cursor.retry_at = min(cursor.retry_at, now + RECHECK_S)
-            elif now - since >= self._patience_s or (partition is not None and partition.trouble):
+            elif is_lasting:
                 self._wait_for(cursor)
         self._tell()
 
