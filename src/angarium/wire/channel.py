@@ -98,6 +98,7 @@ class Channel(asyncio.BufferedProtocol):
             on_room=self._read_on,
         )
         self._flood = FloodMeter(frames_max=limits.control_frames_max)
+        self._flood.look(self.loop.time())
         self._counted: frozenset[int] | None = NOTHING if is_dialled else None
         """Kinds of frames that bring nothing further; None before login: all do not."""
         self._read_bytes = SCRATCH_BYTES if is_dialled else UNPROVEN_READ_BYTES

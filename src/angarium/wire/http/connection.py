@@ -99,6 +99,7 @@ class Connection(asyncio.Protocol):
             frames_max=server.limits.control_frames_max, is_proven=server.is_known is None
         )
         """Counts frames and requests that bring nothing further."""
+        self.flood.look(self._loop.time())
         self._pending = b""
         """What has come and was not parsed: requests before it have still to be answered."""
         self._is_waiting = False

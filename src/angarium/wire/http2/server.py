@@ -66,6 +66,7 @@ class Http2Socket(asyncio.Protocol):
         self.listener = server.listener_of(self)
         self.connection = Connection(self.listener, server.limits, varying=server.varying)
         self.connection.nuisances.is_proven = not server.asks_who
+        self.connection.nuisances.look(self._began_at)
 
     # --- what the loop calls --------------------------------------------------------------------
 
@@ -130,7 +131,10 @@ class Http2Socket(asyncio.Protocol):
             return
         if self.connection.has_more:
             self._receive()
-        if self._is_waiting or not self.is_writable:
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._transport is None or not self.is_writable or self._is_waiting:
             return
         nuisances = self.connection.nuisances
         nuisances.is_behind = False
