@@ -18,7 +18,7 @@ from tests.cluster.command_line import angarium
 from angarium.api import TopicConfig
 from angarium.client import Client
 from angarium.errors import PreconditionFailed
-from angarium.node.release import LEVEL_MAX
+from angarium.node.release import LEVEL_MAX, WITNESS_LEVEL
 from angarium.testing.cluster import Load
 from angarium.testing.cluster.faults import Recovery, restart_gracefully
 
@@ -48,14 +48,14 @@ def _git(*words: str) -> bytes:
 
 
 def _earlier(folder: Path) -> tuple[str, ...]:
-    """Return the program of the last release that knew fewer levels, taken from the history."""
+    """Return the program of the last release without witnesses, taken from the history."""
     if not (ROOT / ".git").exists():
         pytest.skip("there is no history here to take an earlier release from")
     for commit in _git("log", "--format=%H", "--", RELEASE).decode().split():
         known = re.search(
             rb"^LEVEL_MAX: Final = (\d+)", _git("show", f"{commit}:{RELEASE}"), re.MULTILINE
         )
-        if known is not None and int(known[1]) < LEVEL_MAX:
+        if known is not None and int(known[1]) < WITNESS_LEVEL:
             break
     else:
         pytest.skip("the history here is too short to take an earlier release from")
