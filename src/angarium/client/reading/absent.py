@@ -101,7 +101,12 @@ class Absent:
                 cursor.retry_at = min(cursor.retry_at, now + RECHECK_S)
             elif is_lasting:
                 self._wait_for(cursor)
-        self._tell()
+        if known - self._since.keys():
+            self._tell()
+            return
+        for cursor, since in self._since.items():
+            if cursor.hindrance is not None:
+                self._waiting.because(cursor.hindrance, since=since, now=now)
 
     @property
     def is_empty(self) -> bool:
@@ -134,6 +139,7 @@ class Absent:
             cursor.start = Start(StartAt.TIMESTAMP, int(self._wall() * 1_000_000))
 
     def _tell(self) -> None:
+        """Say once what the subscription goes on without."""
         new = [one for one in self._since if one.is_waited_for and one not in self._told]
         if not new:
             return

@@ -16,7 +16,8 @@ from angarium.errors import AngariumError
 from angarium.modes import DeliveryMode
 from angarium.testing.cluster.producers import PATIENCE_S
 from angarium.testing.cluster.waiting import eventually, now_micros
-from angarium.wire.operations import Delivered, Operation, Told, Want, Wants
+from angarium.wire.error_codec import Failure, error_of
+from angarium.wire.operations import Ended, Operation, Told, Want, Wants
 
 if TYPE_CHECKING:
     from angarium.ids import NodeId
@@ -125,14 +126,19 @@ class LiveLoad:
                 connection = await self._cluster.contact(node).connection(timeout_s=1.0)
                 want = Want(1, self.topic, 0, Start(StartAt.LATEST))
                 stream = connection.open_stream(Operation.SUBSCRIBE, Wants((want,)))
-                while (frame := await stream.receive()) is not None:
-                    self._take(node, frame, last)
+                try:
+                    while (frame := await stream.receive()) is not None:
+                        self._take(node, frame, last)
+                finally:
+                    stream.cancel()
             except AngariumError:
                 await asyncio.sleep(0.05)
 
     def _take(self, node: NodeId, frame: Frame, last: list[int]) -> None:
         told: Told = frame.read(Told)  # type: ignore[arg-type]
-        if not isinstance(told, Delivered) or not told.live:
+        if isinstance(told, Ended):
+            raise error_of(Failure(told.code, told.message))  # it begins anew
+        if not told.live:
             self.incidents.append(f"a subscriber at node {node} was handed {told}")
             return
         for data in split(frame.payload):
