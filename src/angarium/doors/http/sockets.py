@@ -126,7 +126,6 @@ class Session(SocketSession):
             try:
                 said = decoded(text, decoder)
             except InvalidArgument:
-                self._websocket.note_control()
                 name = id_in(text)
                 raise
             name = said.id
@@ -138,6 +137,7 @@ class Session(SocketSession):
                 return
             await self._do(said)
         except AngariumError as error:
+            self._websocket.note_control()
             await self._tell_error(name, error)
 
     async def run(self) -> None:

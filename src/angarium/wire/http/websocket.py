@@ -178,15 +178,19 @@ class WebSocket:
                 connection.wait_for_turn()
 
     def note_control(self) -> None:
-        """Count a message that brought nothing further, as an unknown one or a heartbeat."""
-        self._connection.flood.note()
+        """Count a message that brought nothing further, as a heartbeat or one that is answered with
+        an error. Of a guest every message is counted anyhow."""
+        if not self._is_guest:
+            flood = self._connection.flood
+            flood.work -= 1
+            flood.note()
 
     def _count(self, control: int, work: int) -> None:
         """Count frames: pings, pongs and parts of messages bring nothing further, nor does what a
         guest says. A quota counts them as requests; texts are counted where they are read."""
         flood = self._connection.flood
+        flood.work += work
         if flood.control:
-            flood.work += work
             flood.count(0)
         if not control:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,9 @@ def test_what_a_client_does_not_read_is_bounded_and_it_is_cut(
             server = door.door.server
             await eventually(lambda: len(server.connections) == 1)
             (connection,) = server.connections
+            assert connection._transport is not None
+            raw = connection._transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 << 10)
             if first:
                 await wire.say(first)
                 await eventually(lambda: bool(server.streams))
@@ -104,5 +108,26 @@ def test_pings_among_messages_are_answered_however_they_come() -> None:
             await wire.say(said)
             heard = await wire.reader.readexactly(len(said) - 4 * 1_000)
             assert heard == b"".join(b"\x8a%c%d" % (len(str(one)), one) for one in range(1_000))
+
+    run(story())
+
+
+def test_messages_that_are_answered_with_an_error_end_a_socket_and_others_do_not() -> None:
+    async def story() -> None:
+        async with opened(HttpLimits(control_frames_max=1_000)) as door:
+            good, bad = await door.connect(), await door.connect()
+            for wire in (good, bad):
+                await wire.say(UPGRADE)
+                await wire.reader.readuntil(b"\r\n\r\n")
+            publish = b'{"type":"publish","id":"1","topic":"orders","record":{"value":"x"}}'
+            sending = asyncio.ensure_future(good.say(socket_frame(0x81, publish) * 3_000))
+            with contextlib.suppress(OSError):
+                while len(door.door.server.connections) == 2:
+                    await bad.say(UNKNOWN * 100)
+                    await asyncio.sleep(0.001)
+            answers = 0
+            while answers < 3_000:
+                answers += (await good.reader.read(1 << 16)).count(b'"published"')
+            await sending
 
     run(story())
