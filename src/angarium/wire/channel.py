@@ -235,7 +235,7 @@ class Channel(asyncio.BufferedProtocol):
         self._is_heard = True
         frames = self._decoder.advance(nbytes)
         if self._flood.control and not self.is_dialled:
-            self._flood.look(self.loop.time())
+            self._flood.look(self.loop.time(), size=nbytes)
             if self._flood.is_flooding:
                 self._unhandled.extend(frames)
                 self._await_turn()

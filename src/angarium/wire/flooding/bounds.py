@@ -11,15 +11,15 @@ from typing import Final
 
 CONTROL_FRAMES_MAX: Final = 10_000
 """Counted frames of one connection within `COUNTED_SECONDS`, beyond `FRAMES_WITH_WORK`. One more
-ends the connection. A flood that goes on without a pause is counted on: a connection whose frames
-are handled slowly reaches the bound as well."""
+ends the connection. While a flood fills the socket, counting goes on: a connection whose frames are
+handled slowly reaches the bound as well."""
 
 COUNTED_SECONDS: Final = 1.0
 """How long frames are counted before counting begins anew."""
 
-QUIET_SECONDS: Final = 0.005
-"""Pause of a flooding connection after which counting may begin anew. What comes sooner after the
-last frames had waited in the socket, and belongs to the same flood."""
+SATURATED_BYTES: Final = 2 << 10
+"""Size of a read from which on more had waited in the socket: a flood goes on, and counting does
+not begin anew."""
 
 FRAMES_WITH_WORK: Final = 2
 """Counted frames that come free with each frame that is work: a request, an answer, a piece of

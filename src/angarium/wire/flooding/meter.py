@@ -9,7 +9,7 @@ from angarium.wire.flooding.bounds import (
     CONTROL_FRAMES_MAX,
     COUNTED_SECONDS,
     FRAMES_WITH_WORK,
-    QUIET_SECONDS,
+    SATURATED_BYTES,
 )
 
 
@@ -22,7 +22,6 @@ class FloodMeter:
 
     __slots__ = (
         "_began",
-        "_flooding_at",
         "_frames_max",
         "control",
         "is_behind",
@@ -41,7 +40,6 @@ class FloodMeter:
         """Whether frames wait for their turn among the floods."""
         self._frames_max = frames_max
         self._began = 0.0
-        self._flooding_at = 0.0
 
     @property
     def excess(self) -> int:
@@ -69,12 +67,14 @@ class FloodMeter:
         """Count one where the connection cannot be ended; `is_over` says when it has to be."""
         self.control += 1
 
-    def look(self, now: float) -> None:
-        """Begin anew if it is time to, and the connection is not in the midst of a flood."""
-        is_counting = now - self._began < COUNTED_SECONDS or self.is_behind
-        if is_counting or (self.is_flooding and now - self._flooding_at < QUIET_SECONDS):
-            self._flooding_at = now
-        else:
+    def look(self, now: float, *, size: int = 0) -> None:
+        """Begin anew if it is time to, unless a flood goes on.
+
+        One does if what was read last, of `size` bytes, is as much as waits in a socket.
+        """
+        if now - self._began < COUNTED_SECONDS or self.is_behind:
+            return
+        if size < SATURATED_BYTES or not self.is_flooding:
             self._began = now
             self.begin_anew()
 

@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
         if self.flood.control:
-            self.flood.look(self._loop.time())
+            self.flood.look(self._loop.time(), size=len(data))
             if self.flood.is_flooding and not self._is_waiting and self.state is not State.CLOSING:
                 self._keep(data)
                 self.wait_for_turn()

@@ -90,7 +90,7 @@ class Http2Socket(asyncio.Protocol):
             connection.keep(data)
             return
         if connection.nuisances.control:
-            connection.nuisances.look(now)
+            connection.nuisances.look(now, size=len(data))
             if connection.nuisances.is_flooding:
                 connection.keep(data)
                 self._wait_for_turn()
@@ -254,7 +254,8 @@ class Http2Socket(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Do what is right at this moment: ping, close what is idle, cut what is gone."""
         limits, connection = self._server.limits, self.connection
-        connection.nuisances.look(now)
+        if not connection.nuisances.is_flooding:  # else what is read next tells
+            connection.nuisances.look(now)
         self.note_calls(now)
         if self._ends_at is not None:
             if now >= self._ends_at:

@@ -20,7 +20,7 @@ from angarium.wire.flooding.bounds import (
     CALM_UNPROVEN_MAX,
     COUNTED_SECONDS,
     FLOODS_PERCENT_MAX,
-    QUIET_SECONDS,
+    SATURATED_BYTES,
 )
 from angarium.wire.frames import FrameKind
 
@@ -70,24 +70,23 @@ def test_counting_begins_anew_after_a_second_unless_the_flood_goes_on() -> None:
     meter.count(CALM_FRAMES_MAX + 1)
     meter.look(100.0 + COUNTED_SECONDS - 0.001)
     assert meter.control
-    meter.look(100.0 + COUNTED_SECONDS)  # without a pause: what was counted stays
+    meter.look(200.0, size=SATURATED_BYTES)
     assert meter.control
     meter.is_behind = True
     meter.look(200.0)
     assert meter.control
     meter.is_behind = False
-    meter.look(200.0 + 2 * QUIET_SECONDS)
+    meter.look(200.0, size=SATURATED_BYTES - 1)
     assert not meter.control
 
 
-def test_a_few_frames_are_forgotten_after_a_second_however_closely_they_come() -> None:
-    meter = FloodMeter(is_proven=True)
-    now = 100.0
-    for _ in range(100 * CALM_FRAMES_MAX):
-        now += 1.05 * COUNTED_SECONDS / CALM_FRAMES_MAX
-        meter.look(now)
+def test_a_client_below_the_bound_is_never_cut_however_long_it_goes_on() -> None:
+    meter, now = FloodMeter(is_proven=True), 100.0
+    for _ in range(3 * CONTROL_FRAMES_MAX):
+        now += COUNTED_SECONDS / (4 * CALM_FRAMES_MAX)
+        meter.look(now, size=64)
         meter.count()
-    assert meter.control <= CALM_FRAMES_MAX
+    assert meter.is_flooding
 
 
 class Clock:
