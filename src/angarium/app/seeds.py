@@ -40,9 +40,9 @@ ELECTION_SECONDS: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 2.0
 """A node that takes longer is asked again in the next round."""
 
-JOIN_SECONDS_MAX: Final = 6.0
+JOIN_SECONDS_MAX: Final = 8.0
 """How long a node may take to note where this one is: it and the catalog's leader first ask at the
-address from before, over a link that may be dead and by a new connection, for a second each."""
+address from before, for `bindings.ANSWER_S_MAX` each."""
 
 LINK_SECONDS: Final = 2.0
 """So long a link to a node that was met has to come up before it is met elsewhere."""

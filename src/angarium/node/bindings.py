@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from angarium.security.tls import Certificate, Dialling, NodeTls
     from angarium.wire import Connection
 
-ANSWER_S_MAX: Final = 1.0
-"""How long a node may take to say whether it goes by other addresses now."""
+ANSWER_S_MAX: Final = 2.5
+"""How long a node may take to say whether it goes by other addresses now; after that it counts as
+gone. Several round trips between regions, and a busy event loop, take less."""
 
 WARN_S: Final = 10.0
 """How often the log has that this node was to be registered as what it is not."""
@@ -182,11 +183,23 @@ class Bindings:
         """Return what the node itself says; None if it does not answer."""
         if known.id == self._node.id:
             return self.consents(asked).is_own
-        linked = self._node.peers.connection(known.id)
-        if linked is not None and linked.peer.hello.incarnation == known.incarnation:
-            answer = await _answer(linked, asked)
-            if answer is not None:
-                return answer
+        home = asyncio.create_task(self._answer_at_home(known, asked))
+        try:
+            async with asyncio.timeout(ANSWER_S_MAX):
+                linked = self._node.peers.connection(known.id)
+                if linked is not None and linked.peer.hello.incarnation == known.incarnation:
+                    answer = await _answer(linked, asked)
+                    if answer is not None:
+                        return answer
+                return await home
+        except TimeoutError:
+            # Its link may be dead, and the host at its address gone: both were asked at once.
+            return home.result() if home.done() and not home.cancelled() else None
+        finally:
+            home.cancel()
+            await asyncio.gather(home, return_exceptions=True)
+
+    async def _answer_at_home(self, known: Member, asked: OwnRegistrationHeader) -> bool | None:
         where = dialled(dict(known.addresses).get("wire", ""))
         if where is None or str(where) == self._node.addresses["wire"]:
             return None
@@ -206,7 +219,7 @@ class Bindings:
             is_it = connection.peer.hello.incarnation == known.incarnation
             return await _answer(connection, asked) if is_it else None
         finally:
-            await connection.close(timeout_s=ANSWER_S_MAX)
+            connection.fail(Unreachable("it was only asked whether it has said so"))
 
     # --- small parts ------------------------------------------------------------------------
 
