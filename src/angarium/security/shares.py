@@ -39,7 +39,7 @@ def share_of(limit: float, own: Use, others: Sequence[Use]) -> float:
     total = weight + sum(_weight(one, limit / nodes) for one in others)
     if total <= 0:
         return limit / nodes
-    return limit * (EQUAL_PART / nodes + (1 - EQUAL_PART) * weight / total)
+    return limit * (EQUAL_PART / nodes + (1 - EQUAL_PART) * (weight / total))
 
 
 def _weight(use: Use, equal: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from angarium.security.shares import EQUAL_PART, Use, share_of
@@ -50,6 +50,7 @@ def test_who_turns_to_another_node_has_its_share_there_within_seconds() -> None:
         max_size=12,
     )
 )
+@example([Use(0.0), Use(5e-324)])
 def test_together_they_are_the_limit_and_nobody_has_nothing(uses: list[Use]) -> None:
     found = shares(*uses)
     assert sum(found) == pytest.approx(LIMIT)

@@ -45,8 +45,9 @@ PAIRS = [
     # Forwarded is what another node asks.
     (api.FetchRequest, pb.FetchRequest, {"forwarded": "fresh"}),
     (api.FetchResult, pb.FetchResponse, {}),
-    (api.Interest, pb.Interest, {}),
-    (api.Delivery, pb.SubscribeResponse, {}),
+    # A stream of gRPC ends with the first partition that fails; only the wire's goes on.
+    (api.Interest, pb.Interest, {"may_fail_alone": "partition"}),
+    (api.Delivery, pb.SubscribeResponse, {"failure": "partition"}),
     (api.TopicConfig, pb.TopicConfig, {"cleanup": "compact"}),
     (api.PartitionInfo, pb.PartitionInfo, {}),
     (api.TopicInfo, pb.TopicInfo, {}),
