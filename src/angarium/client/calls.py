@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from angarium.wire.operations import Operation
 
 STALE_S_MAX: Final = 0.5
-"""For so long a read is sent again that no replica is new enough for. The node has asked the leader
-each time, and the reader has to choose: wait, or be content with less."""
+"""How long a read is retried that no replica is new enough for. The node asks the leader each time;
+after that the caller has to wait, or to accept older records."""
 
 
 class Calls:

@@ -47,7 +47,7 @@ class Waiting:
         self.tell(error)
 
     def tell(self, error: AngariumError) -> None:
-        """Pass on, now and once, what a subscription does without until that has passed."""
+        """Report once, and at once, which partitions a subscription leaves out for now."""
         try:
             self._tell(error)
         except Exception:

@@ -38,7 +38,7 @@ class GroupHost:
         self._rings_at: int | None = None
         self._count = count()
         self._looked: dict[RaftGroupId, Term] = {}
-        """In which term of this node's it was looked for what is to be taken over."""
+        """By group: the term in which retries and dead letters were taken over last."""
         self._ahead: int | None = None
         """How far the time is ahead of the steady clock, as of the last look; None before it."""
 

@@ -1,4 +1,4 @@
-"""Who may read a data folder: the user of its node, and no other user of the machine.
+"""The mode of data folders: the user that the node runs as can read them, other users cannot.
 
 Records, hashes of passwords and join tokens lie there. Folders and files are made private from
 their first byte on, whatever the umask. What an earlier release made, or an administrator shares
@@ -21,7 +21,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and what is missing above it; one that is there keeps its mode."""
+    """Create a folder and its missing parents with mode 0700; existing ones keep their mode."""
     if not folder.parent.exists():
         make_private(folder.parent)
     folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
@@ -33,7 +33,7 @@ def private_opener(path: str, flags: int) -> int:
 
 
 def shared_mode(folder: Path) -> int:
-    """Return the mode of a folder that others than its owner may enter or read; 0 of another.
+    """Return a folder's mode if other users than its owner may enter or read it; else 0.
 
     Files below a folder that they cannot enter are out of their reach, whatever modes they have.
     """

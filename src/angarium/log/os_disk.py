@@ -116,7 +116,7 @@ class OsFile:
 
 
 class OsDisk:
-    """Everything under one folder, which is made, for its owner alone, if it is not there."""
+    """Everything under one folder, which is created with mode 0700 if it is missing."""
 
     def __init__(
         self, root: str | os.PathLike[str], *, pause: Callable[[float], None] = lambda _: None

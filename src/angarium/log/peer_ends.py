@@ -1,11 +1,11 @@
 """How far the logs of other nodes were durable when they last said so, in a small file.
 
 It is a hint and no part of what a node promises: losing the newest of it only means that a disk
-which goes back by that much is not noticed by this node. So whoever saves it goes on if it cannot
-be written.
+which goes back by that much is not noticed by this node. A save that fails is logged and tried
+again; the node goes on.
 
 The file has two slots of equal length, which are written in turns and in place: a power cut may
-spoil one of them, and the other is whole. Its length stays, no name changes, and the file stays
+damage one of them, and the other stays whole. Its length stays, no name changes, and the file stays
 open. So saving is one write and one fdatasync of a block that is allocated already. It costs no
 commit of the file system's journal, which the syncs of the log would wait for, and needs neither
 room on the disk nor another descriptor (`benchmarks.micro.saving_marks`).
@@ -61,7 +61,7 @@ class PeerEnds:
         return ends
 
     def save(self, ends: Mapping[ReplicaId, int]) -> None:
-        """Write it down, durably. Blocks."""
+        """Persist `ends`: they are synced when this returns. Blocks."""
         number = self._saved + 1
         content = _written(number, ends)
         try:
@@ -77,13 +77,13 @@ class PeerEnds:
         self._saved = number
 
     def close(self) -> None:
-        """Give the file back; saving opens it again."""
+        """Close the file; `save` opens it again."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def _open(self, number: int, content: bytes) -> None:
-        """Make the file anew, with room for twice as much, and keep it open."""
+        """Replace the file by one with room for twice as much, and keep it open."""
         self.close()
         self._slot_bytes = -(-2 * len(content) // SLOT_BYTES) * SLOT_BYTES
         slots = [bytes(self._slot_bytes)] * 2

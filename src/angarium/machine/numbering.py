@@ -177,7 +177,7 @@ class Numbering:
         # The leader has stamped offset and time before it proposed. The machine checks, since an
         # entry that does not fit would overwrite offsets that others have read.
         if base != self.next_offset or not self.clock < time <= TIME_MAX:
-            # Only a leader at fault numbers so, or this replica lacks records (`misnumbered`).
+            # Either the leader is faulty, or this replica lacks records (`misnumbered`).
             return refused(InvalidCommand, f"{base} at {time} is not what comes next")
         return self.number(span=span, producer=producer, epoch=epoch, sequence=sequence, time=time)
 

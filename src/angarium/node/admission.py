@@ -79,7 +79,8 @@ class Admission:
         except AngariumError as refused:
             self._tell_refusal(connection, f"a greeting as node {hello.node}", refused)
             raise
-        # That a node can be heard is no sign that it hears: it says more only once we answered.
+        # A greeting shows that the node's packets arrive here, not that ours arrive there: only
+        # what it sends after our answer counts as a sign of life.
         connection.take_heard()
         self._guests.add(connection)
         self._find(hello)

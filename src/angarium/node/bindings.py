@@ -37,7 +37,7 @@ ANSWER_S_MAX: Final = 2.5
 gone. Several round trips between regions, and a busy event loop, take less."""
 
 WARN_S: Final = 10.0
-"""How often the log has that this node was to be registered as what it is not."""
+"""The least time between two warnings that a false registration of this node was refused."""
 
 Addresses: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -45,12 +45,12 @@ _log = logging.getLogger(__name__)
 
 
 class Bindings:
-    """Looks after what numbers are bound to, as far as the catalog is known here."""
+    """Checks NAMEs and registrations against the catalog, as far as it is known here."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._seen: Addresses | None = None
-        """Where the catalog had this node last."""
+        """The addresses that the catalog had for this node at the last look."""
         self._warned_at: float | None = None
         self._is_binding = False
         self.on_moved: Callable[[NodeId, Addresses, Addresses], None] | None = None
@@ -77,20 +77,20 @@ class Bindings:
         return "" if known is None else known.name
 
     def check(self, connection: Connection) -> None:
-        """Raise `UntrustedNode` if a peer speaks under a number that its NAME is not bound to."""
+        """Raise `UntrustedNode` if a peer's number is bound to another NAME than it has shown."""
         if self._node.config.tls is not None:
             node = NodeId(connection.peer.hello.node)
             check_bound(node, self.bound_name(node), connection.peer_certificate)
 
     def dialling(self, node: NodeId) -> Dialling | None:
-        """Return how `node` is dialled, so that none but the holder of its NAME is believed."""
+        """Return how `node` is dialled by TLS: certificates of other NAMEs are rejected."""
         tls = self._node.config.tls
         return None if tls is None else BoundDialling(tls, node, self.bound_name)
 
     # --- registrations ----------------------------------------------------------------------
 
     async def check_own(self, command: NodeRegister) -> None:
-        """Raise `AddressDisputed` if a node that answers has not said what is registered of it.
+        """Raise `AddressDisputed` if `command` changes a node that answers and does not confirm it.
 
         One that does not answer where the catalog has it may be elsewhere by now.
         """
@@ -116,7 +116,7 @@ class Bindings:
             )
 
     def consents(self, asked: OwnRegistrationHeader) -> OwnRegistrationAnswer:
-        """Return whether this node is to be registered like this; the log has it if not."""
+        """Return whether this node asks to be registered like this; log a warning if not."""
         node, config = self._node, self._node.config
         is_own = node.is_identified and asked == OwnRegistrationHeader(
             node.folder_identity.incarnation,
@@ -133,7 +133,7 @@ class Bindings:
         return OwnRegistrationAnswer(is_own)
 
     def changed(self) -> None:
-        """Look, after a change of the catalog, what it has of this node."""
+        """Compare, after a change of the catalog, what it says of this node with what is true."""
         node, machine = self._node, self._machine
         known = None if machine is None else machine.nodes.by_id.get(node.id)
         if known is None or known.incarnation != node.folder_identity.incarnation:
@@ -180,7 +180,7 @@ class Bindings:
     # --- asking -----------------------------------------------------------------------------
 
     async def _consents(self, known: Member, asked: OwnRegistrationHeader) -> bool | None:
-        """Return what the node itself says; None if it does not answer."""
+        """Return whether the node confirms a registration; None if it does not answer."""
         if known.id == self._node.id:
             return self.consents(asked).is_own
         home = asyncio.create_task(self._answer_at_home(known, asked))
@@ -235,7 +235,7 @@ class Bindings:
 
 
 class BoundDialling:
-    """Dials one node: another node of the cluster, under another NAME, is not believed."""
+    """How one node is dialled by TLS: a certificate of another NAME is rejected."""
 
     def __init__(self, tls: NodeTls, node: NodeId, bound_name: Callable[[NodeId], str]) -> None:
         self._tls = tls

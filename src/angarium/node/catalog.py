@@ -333,7 +333,7 @@ class NodeCatalog(CatalogView):
             await self.submit(entry)
 
     def _with_token(self, mine: NodeRegister, bound: str) -> NodeRegister | NodeJoin:
-        """Return the entry of this node, whose number is bound to a NAME that may be another one.
+        """Return the entry that registers this node, whose number is bound to the NAME `bound`.
 
         With a join token it is bound to this node's. Without, it stays as it is, and the other
         nodes will not speak to this one; a node that is alone goes on.

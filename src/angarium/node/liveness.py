@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from angarium.wire import Connection
 
 LOOK_S_MIN: Final = 0.1
-"""How often silence is measured at most, however short ticks are."""
+"""The shortest interval between two measurements of silence, however short ticks are."""
 
 PATIENCE_S_MIN: Final = 1.5
 """The shortest silence that counts, however short ticks are: a process that is paused for a second
@@ -126,12 +126,12 @@ class Liveness:
         )
 
     def _connections(self, node: NodeId) -> Iterable[Connection]:
-        """Return what bytes of a node may come over, whichever side has dialled."""
+        """Yield every connection with a node, whichever side has dialled."""
         yield from self._node.peers.connections(node)
         yield from self._node.admission.guests_of(node)
 
     def _mark(self, node: NodeId) -> None:
-        """Let everything that depends on a node know that it fell silent, or was heard again."""
+        """Report that a node has fallen silent, or that it sends again."""
         silent_s = self._beats.silent_s(node)
         if self._beats.is_silent(node):
             self.silences += 1

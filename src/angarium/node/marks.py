@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from angarium.wire import Hello, Role
 
 GATHER_S: Final = 0.05
-"""How long after news it is written down: the other nodes answer at the same time."""
+"""How long a save waits once a new end has come: the others answer at about the same time."""
 
 SAVE_S: Final = 0.2
 """The least time between two savings. The others are asked once a second and answer together, so
 there is seldom more than one in it."""
 
 TELL_EVERY_S: Final = 60.0
-"""How often the log has that it could not be written down."""
+"""The least time between two warnings that a save has failed."""
 
 GREETING_S_MAX: Final = 5.0
 """How long ago a greeting may have been written whose sender still waits for an answer: a link that
@@ -130,7 +130,7 @@ class Marks:
         raise RolledBack(reason)
 
     async def run(self) -> None:
-        """Write down what was heard, as soon as it is heard."""
+        """Save new ends as soon as they come, until cancelled."""
         while True:
             await self._news.wait()
             await asyncio.sleep(GATHER_S)
@@ -162,7 +162,7 @@ class Marks:
             self._tell(trouble)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._saved.close()
 
     def _tell(self, trouble: Exception) -> None:

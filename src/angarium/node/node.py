@@ -107,7 +107,7 @@ class Node:
         self.process = secrets.randbits(48)
         """Tells this process from any other that says it is this node."""
         self.bindings = Bindings(self)
-        """Which number is whose."""
+        """Checks which NAME and which addresses belong to a node's number."""
         self.peers = Peers(
             self.greeting,
             tls=self.bindings.dialling,

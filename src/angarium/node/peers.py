@@ -153,7 +153,7 @@ class Peers:
         return None if node in self._silent else self.control(node)
 
     def control(self, node: NodeId) -> Connection | None:
-        """Return the same of a node that may be silent."""
+        """Return the connection to `node` while its link is up, even if the node is silent."""
         peer = self._peers.get(node)
         return None if peer is None else peer.control.connection
 

@@ -88,7 +88,7 @@ class Quorum:
         return NotLeader(f"{name} is electing a leader; try again in a moment")
 
     def check(self, group: RaftGroupId) -> None:
-        """Raise why a partition that this node leads takes nothing: a majority is unreachable.
+        """Raise `NotLeader` if a majority of a partition that this node leads is unreachable.
 
         Raft has a leader step down for that, but only some time after it was used again.
         """
@@ -118,7 +118,7 @@ class Quorum:
         alike: dict[_Shortage, list[RaftGroupId]] = {}
         for group in (one.group for one in replicas if self._has_a_vote(one.group)):
             leader = self._node.leader_of(group)
-            # A leader that lost its majority learns it from Raft only where something happens.
+            # Raft tells a leader that it has lost its majority only once the group is used again.
             if leader != self._node.id and self.is_led(group):
                 continue
             shortage = self._shortage(group)

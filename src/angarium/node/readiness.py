@@ -78,7 +78,7 @@ class Readiness:
         return self._found
 
     def look_again(self) -> None:
-        """Have the sources asked anew: something has changed that they depend on."""
+        """Drop the cached answer: something has changed that the sources depend on."""
         self._found = None
 
     def _look(self) -> tuple[str, ...]:

@@ -404,8 +404,8 @@ class RaftLog:
 def check_continuous(stored: Sequence[Entry], first: Index) -> None:
     """Raise `CorruptData` unless `stored` is not empty, begins at `first` and has no gap.
 
-    What is applied, or sent, behind a gap is another history. Planted as
-    hole-in-the-log-passed-over.
+    A replica that applies or sends entries behind a gap has another state than its group.
+    Planted as hole-in-the-log-passed-over.
     """
     if not stored or stored[0].index != first or stored[-1].index != first + len(stored) - 1:
         raise CorruptData(f"the stored log does not go on at entry {first} without a gap")

@@ -369,8 +369,8 @@ class Roster:
     def _begin_repair(self, group: RaftGroupId, *, committed: Index) -> bool:
         """Have the damaged entries of a log fetched from peers; False if none is damaged.
 
-        Everything up to `committed` is known to be so, whatever the log says. A replica whose log
-        nobody can repair is lost.
+        Everything up to `committed` is committed, whatever the log says. A replica whose log
+        cannot be repaired is lost.
         """
         log = self.wal.log(group)
         try:
@@ -452,9 +452,9 @@ class Roster:
     def _repair_log(self, group: RaftGroupId, replica: AnyReplica) -> None:
         """Take down a replica in whose log a read has found damage, and have peers fill the holes.
 
-        It could not go on: what it acknowledged it can no longer give to anybody. Where every
-        damaged entry is committed it comes back as itself, as after a start on such a log. To give
-        it up would cost the group a copy of all that two flipped bits have left whole.
+        It cannot go on: it can no longer send entries that it has acknowledged. Where every
+        damaged entry is committed it keeps its identity, as after a start on such a log. Giving it
+        up would cost the group a copy of everything that is intact.
         """
         committed = replica.raft.commit
         self._take_down(group)

@@ -103,7 +103,7 @@ class Quotas:
     def limits_of(self, principal: Principal, roles: Iterable[str]) -> dict[QuotaKind, Limit]:
         """Return what limits the use of a principal that has these roles; nothing where nothing
         does."""
-        # Somebody else's word makes nobody a user of ours, whatever name it carries.
+        # A JWT names no user of the catalog, even if a user has the same name.
         user = "" if principal.proof is Proof.JWT else principal.name
         roles = tuple(roles)
         found: dict[QuotaKind, Limit] = {}

@@ -263,8 +263,8 @@ class Service:
         return await self.cluster.status()
 
     async def join(self, wish: JoinHeader, name: str = "") -> JoinAnswer:
-        """Take a node into the cluster, which has shown a certificate for `name`; return whom it
-        will meet there."""
+        """Admit a node that has shown a certificate for `name`; return its number, and the other
+        nodes with their addresses."""
         return await self.cluster.join(wish, name)
 
     async def drain_node(self, node: NodeId, *, draining: bool) -> None:

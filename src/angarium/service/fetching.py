@@ -145,9 +145,9 @@ class Fetching:
     def _bounded_s(self, request: FetchRequest, partition: Partition) -> float:
         """Return how long a read with a bound may take, in seconds.
 
-        What it waits for records, `STALENESS_S_MAX`, and twice the way to the farthest voter and
-        back: the leader is asked, and asks a majority. A replica that is cut off would have its
-        readers wait for as long as requests may take otherwise.
+        The sum of the wait for records, `STALENESS_S_MAX`, and two round trips to the farthest
+        voter: this node asks the leader, and the leader asks a majority. Without this bound
+        readers of a replica that is cut off would wait for the whole timeout of a request.
         """
         assert request.max_staleness_ms is not None
         wait_ms = min(request.wait_ms, FETCH_WAIT_MS_MAX, request.max_staleness_ms)

@@ -1,10 +1,11 @@
 """A node that asks to be let in: registered in the catalog, and told who the others are.
 
-Where clients have to prove who they are, a node that is not a member yet brings a join token, which
-somebody has made for it. One that is forged, was used or has expired is refused here already, so
-that nobody fills the log with them; whether a good one is still good is decided by the catalog. So
-does a node whose certificate has another NAME than its number is bound to, or a NAME that was
-removed, whether clients have to prove who they are or not.
+Where clients have to log in, a node that is not a member yet needs a join token, which an
+administrator makes for it. A token that is forged, used or expired is refused here already, so that
+refused requests do not fill the log; whether a valid one is still unused is decided by the catalog.
+
+With or without logins, two kinds of nodes need a token: one whose certificate has another NAME than
+its number is bound to, and one whose NAME was removed.
 """
 
 from __future__ import annotations

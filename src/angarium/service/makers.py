@@ -1,4 +1,4 @@
-"""The principal that topics and partitions count for which a call creates.
+"""The principal that is charged for the topics and partitions that a call creates.
 
 A permitted broker sets it around each call that may create some, so that it need not be passed
 through every layer between. Without one, as for what nodes create themselves, they count for no
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def no_maker() -> None:
-    """Return none: for tasks of a node, which begin with the context of the call that starts them.
+    """Return None: for tasks of a node, which begin with the context of the call that starts them.
 
     Without it, what they create would count for the principal that happened to call.
     """

@@ -126,7 +126,7 @@ class Publisher:
         return frame.read(PublishAnswer).acks
 
     def _is_long_ago(self, topic: Topic, request: PublishRequest) -> bool:
-        """Tell whether idempotency keys are looked for that were forgotten since their layout."""
+        """Return whether a request's layout ended too long ago for its keys to be remembered."""
         assert request.layout is not None
         ended = topic.ended(request.layout)
         if ended is None or self._node.now() - ended <= topic.settings.limits.key_micros_max:

@@ -56,7 +56,7 @@ class _File:
 class ArchivedCluster:
     """A cluster whose partitions begin where their archive begins. It is a `Cluster` for planning.
 
-    What the archive holds is looked up where starts are sought, and again where ranges are parted.
+    The archive's files are listed when starts are looked up, and again when ranges are split.
     """
 
     def __init__(self, cluster: Cluster, path: str) -> None:
@@ -106,7 +106,7 @@ class ArchivedCluster:
     ) -> tuple[list[ArchivedRange], list[OffsetRange]]:
         """Part ranges at the seam: what to read from the archive, and what from the broker."""
         stretches = {Stretch(one.topic, one.topic_id, one.partition) for one in ranges}
-        # The files are listed again behind the marks: those that a mark counts are among them.
+        # Files are listed after the marks are read, so every file that a mark counts is among them.
         ends = self._lake.archived_to(stretches)
         self._files = self._listed()
         old: list[ArchivedRange] = []

@@ -65,7 +65,7 @@ SMALL_FRAME_BYTES: Final = 32
 
 
 def is_control(frame: Frame, counted: frozenset[int]) -> bool:
-    """Return whether a frame brings nothing further: of such a kind, or next to empty."""
+    """Return whether a frame is counted: its kind is in `counted`, or it is nearly empty."""
     return frame.kind in counted or (frame.kind == _STREAM_DATA and frame.size < SMALL_FRAME_BYTES)
 
 
@@ -100,7 +100,7 @@ class Channel(asyncio.BufferedProtocol):
         self._flood = FloodMeter(frames_max=limits.control_frames_max)
         self._flood.look(self.loop.time())
         self._counted: frozenset[int] | None = NOTHING if is_dialled else None
-        """Kinds of frames that bring nothing further; None before login: all do not."""
+        """Kinds of frames that are counted as control frames; None before login: all kinds."""
         self._read_bytes = SCRATCH_BYTES if is_dialled else UNPROVEN_READ_BYTES
         self._frames_per_turn = limits.frames_per_turn
         self._awaits_turn = False
@@ -320,7 +320,7 @@ class Channel(asyncio.BufferedProtocol):
         self._charge_control(control)
 
     def _charge_control(self, frames: int) -> None:
-        """Hear that so many frames came which bring nothing further."""
+        """Charge so many control frames to the quota of the peer."""
 
     def _await_turn(self) -> None:
         """Handle what has come, and read on, when this connection's turn comes."""
@@ -409,7 +409,7 @@ class Channel(asyncio.BufferedProtocol):
         return is_heard
 
     def ping(self) -> None:
-        """Have the peer send something; a peer that takes none of our bytes is not asked."""
+        """Send a PING, unless too much waits already for the peer to read."""
         if not self._outgoing.is_full:
             self.put(FrameKind.PING, 0, 0, b"", ())
 

@@ -475,7 +475,7 @@ class Connection(Channel):
 COUNTED: Final = frozenset(
     int(FrameKind[name]) for name, counts in DECLARED[Door.WIRE].items() if counts is Counts.ALWAYS
 )
-"""Kinds of frames that bring nothing further, whoever sends them."""
+"""Kinds of frames that are counted from every client, before and after login."""
 
 # Plain numbers: looking an enum's member up is dear where it is done for every frame.
 _MESSAGE: Final = int(FrameKind.MESSAGE)

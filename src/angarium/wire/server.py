@@ -37,7 +37,7 @@ class Server:
         self._newcomers: dict[Connection, None] = {}
         """In the order in which they came; those who have proven themselves are passed over."""
         self.refused = 0
-        """Newcomers turned away: `connections_max` was reached, the server is draining, or few
+        """Connections refused: `connections_max` was reached, the server is draining, or few
         descriptors are left."""
         self._greeting = greeting
         self._welcome = welcome

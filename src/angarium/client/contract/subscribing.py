@@ -45,7 +45,7 @@ class RemoteSubscription:
         self._numbers = count(1)
         self._partitions: dict[int, TopicPartition] = {}
         self._alone: set[int] = set()
-        """Those whose failure ends nothing else."""
+        """Partitions whose failure does not end the subscription."""
         opening = Wants(tuple(self._want(one) for one in wants))
         self._stream = connection.open_stream(Operation.SUBSCRIBE, opening)
         self._known: TopicLookup | None = None

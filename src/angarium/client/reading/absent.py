@@ -1,8 +1,8 @@
-"""Partitions that a subscription does without for now, because they have no leader.
+"""Partitions that a subscription leaves out for now, because they have no leader.
 
 A topic can lose some of its partitions: those at home in a region that is lost. The others are read
-on. What is missing is said once, shows in `Subscription.waiting_for`, and joins as soon as it has a
-leader again: from where it was, or from the moment at which the subscription began without it.
+on. What is missing is reported once and shows in `Subscription.waiting_for`. It is read as soon as
+it has a leader again: from where it was, or from when the subscription began without it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ RETRY_S: Final = 5.0
 know of it, or have a copy that can be read."""
 
 NAMED_MAX: Final = 5
-"""So many partitions are named where many are waited for."""
+"""Partitions that one report names; of further ones it says how many there are."""
 
 
 class Absent:
-    """What one subscription cannot read at the moment."""
+    """The partitions that one subscription cannot read at the moment."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Absent:
         return min(longest_s, self._patience_s, max(left_s, LOOK_UP_S))
 
     def refused(self, cursor: Cursor, error: AngariumError, *, after_s: float = 0.0) -> None:
-        """Note why a partition cannot be read, as was found out after so long."""
+        """Note why a partition cannot be read; finding that out took `after_s`."""
         cursor.hindrance = error
         cursor.failures += 1
         self._since.setdefault(cursor, self._clock() - after_s)
@@ -74,7 +74,7 @@ class Absent:
             cursor.retry_at = self._clock() + RETRY_S
 
     def look(self, cursors: Iterable[Cursor], infos: Mapping[str, TopicInfo]) -> None:
-        """Judge anew, with what the cluster says of the topics."""
+        """Decide again which partitions are waited for, by the cluster's description of topics."""
         known = set(cursors)
         self._since = {one: since for one, since in self._since.items() if one in known}
         now = self._clock()
@@ -85,7 +85,7 @@ class Absent:
             is_led = partition is not None and partition.leader is not None
             trouble = "" if partition is None else partition.trouble
             if trouble:
-                # It says more than an attempt whose time was up.
+                # The cluster's reason says more than the timeout of an attempt.
                 cursor.hindrance = NotLeader(trouble)
             is_lasting = bool(trouble) or now - since >= self._patience_s
             if cursor.link is not None:
@@ -155,9 +155,9 @@ class Absent:
 def start_of_copy(cursor: Cursor, info: TopicInfo | None) -> Offset | None:
     """Return where to begin in the nearest copy of a partition that has lost its home.
 
-    Its end is the leader's to say. Until there is one again that of a copy stands for it, as in
-    streams over HTTP: what the leader has more comes behind that. None without such a copy,
-    and for a partition that neither has a home nor is read elsewhere.
+    Only a leader knows its end. Until there is one, the end of the copy is used, as in streams
+    over HTTP; records that the leader has beyond it are delivered later. None without such a
+    copy, and for a partition that neither has a home nor is read elsewhere.
     """
     if info is None or cursor.partition >= len(info.partitions):
         return None

@@ -68,11 +68,11 @@ class Cursor:
         self.hindrance: AngariumError | None = None
         """Why it could not be read when that was tried last; `Absent` keeps this and the rest."""
         self.failures = 0
-        """How often in a row."""
+        """How many attempts have failed in a row."""
         self.retry_at = 0.0
-        """Not tried again before, in the event loop's time."""
+        """The event loop's time before which it is not tried again."""
         self.is_waited_for = False
-        """Whether the subscription does without it until it has a leader."""
+        """Whether the others are read without it until it has a leader."""
 
     @property
     def resumption(self) -> Start:

@@ -164,7 +164,7 @@ class Steering:
             await asyncio.sleep(max(pause_s, later(asked_s or 0.0, chance)))
 
     def _essential(self) -> AngariumError | None:
-        """Return why the subscription is not settled, if it is not.
+        """Return the first error for which the subscription cannot go on without a partition.
 
         Partitions are done without only for as long as others are read.
         """
@@ -217,7 +217,7 @@ class Steering:
             self._look_at_gates(topic)
         free = [cursor for cursor in idle if self._may_go_on(cursor)]
         self._is_held = len(free) < len(idle)
-        # At once: a node that does not answer delays none of the partitions of others.
+        # All at once, so that connections that are slow to open are not waited for one by one.
         way = self._reach.routes.reading_connection
         found = await asyncio.gather(*(way(one.topic, one.partition) for one in free))
         for connection, cursor in zip(found, free, strict=True):

@@ -64,7 +64,7 @@ class Intake:
         layout = None
         if partition is None:
             shape = self.shapes.known(topic)
-            # What may come again is asked about, if it could have gone elsewhere before.
+            # A request under a key is looked up first, if an earlier layout sent it elsewhere.
             if shape is None or (shape.former and isinstance(producer, Once)):
                 return self._send_after_asking(topic, record, done, mode, producer)
             if shape.sole is not None and record.key is None and producer is NOBODY:
@@ -189,8 +189,7 @@ class Intake:
 
 def _layout_in(shape: TopicShape, record: Outgoing, producer: ProducerIdentities) -> int | None:
     """Return the layout that has decided where a record goes; None: no key has."""
-    # Also an idempotency key: behind a fence it would be stored where it is not looked for any
-    # more.
+    # An idempotency key counts, too: stored behind a fence, the request would not be found again.
     is_keyed = record.key is not None or isinstance(producer, Once)
     return shape.layout.number if is_keyed else None
 

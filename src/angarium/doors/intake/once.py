@@ -31,8 +31,10 @@ class Once(NamedTuple):
         return ProducerIdentity(producer, Epoch(0), sequence)
 
     def under(self, layout: int) -> Once:
-        """Return what a request of many records is recognised by where a topic's `layout` has sent
-        them: each cuts it into other batches. No key of a client's has a line's end in it."""
+        """Return the key under which a request of many records is stored by a topic's `layout`.
+
+        Each layout cuts a request into other batches. A client's key contains no newline.
+        """
         return self._replace(key=b"%b\n%d" % (self.key, layout))
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Asking(Protocol):
-    """The part of an `Intake` that asks."""
+    """What is needed of an `Intake` here."""
 
     async def publish_each(
         self,
@@ -69,7 +69,7 @@ async def recalled_one(
     key = once.key if record.key is None else record.key
     # A partition knows a key whichever layout has sent it there.
     for partition, layout in dict(shape.formerly(lambda one: one.of_key(key))).items():
-        # In mode CONSISTENT: an answer that only this leader vouches for is none.
+        # CONSISTENT, so that a leader which was deposed without knowing it cannot answer.
         batch = single_batch(record, once.at())
         (answer,) = await intake.publish_each(
             topic, {partition: (batch,)}, DeliveryMode.CONSISTENT, layout

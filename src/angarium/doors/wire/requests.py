@@ -65,8 +65,8 @@ def of_clients(broker: PermittedBroker, dispatcher: Dispatcher) -> Rows:
 
 def of_nodes(service: Service, node: Node) -> Rows:
     """Return what nodes ask before they are peers: one that wants to come in, one that finds
-    another process on its folder, and one that is asked what it is. Nobody else may, where
-    nodes prove what they are."""
+    another process on its folder, and one that is asked what it is. Where nodes have
+    certificates, all others are refused."""
 
     def same_folder(request: Request) -> None:
         request.answer(node.rivals.prove(request.read(op.SameFolderHeader).nonce))

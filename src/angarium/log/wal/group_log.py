@@ -122,8 +122,8 @@ class GroupLog(EntryIndex):
                     raise
                 return found
             found += part
-            # What lies behind must not be joined to it: an applied log with a hole is another
-            # history than the group's. Planted as hole-in-the-log-passed-over.
+            # Entries behind the damage must not follow these: a replica that applies a log with
+            # a gap has another state than its group. Planted as hole-in-the-log-passed-over.
             if len(part) < stop - start:
                 return within_bytes(found, bytes_max)
         if lo + len(found) == self.recent_first < hi:

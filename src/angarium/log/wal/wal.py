@@ -452,8 +452,8 @@ class Wal:
             # the buffer.
             self.sync()
             self._pipeline.close()
-            # A shortcut for the next start, which reads the log without it: no disk that is full
-            # and no lack of descriptors makes a stop in good order end with an error.
+            # Only a shortcut: without it the next start reads the log. So a full disk or a lack
+            # of descriptors does not make a clean stop fail.
             with suppress(StorageError, OSError):
                 save_clean(self._files, self._logs.values())
         self._files.close()

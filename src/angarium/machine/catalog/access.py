@@ -298,7 +298,7 @@ class AccessTables:
 
 
 def _held(role: str, holders: list[str]) -> str:
-    """Return that users hold a role, naming some of them."""
+    """Return why a role is not deleted: users hold it, of which some are named."""
     named = ", ".join(map(repr, holders[:HOLDERS_NAMED_MAX]))
     more = len(holders) - HOLDERS_NAMED_MAX
     others = f" and {more} more" if more > 0 else ""

@@ -26,7 +26,7 @@ class UserPut(_Command, frozen=True, kw_only=True, array_like=True):
     verifiers: tuple[VerifierRow, ...] | None = None
     is_locked: bool | None = None
     roles_needed: tuple[str, ...] = ()
-    """Roles that have to be there: the new ones that are not built in. Since feature level 8."""
+    """The roles among `roles` that are not built in: each must exist. Since feature level 8."""
 
     def __repr__(self) -> str:
         return f"UserPut({self.name!r}, is_new={self.is_new}, …)"
@@ -45,19 +45,19 @@ class RolePut(_Command, frozen=True, kw_only=True, array_like=True):
     is_new: bool = False
     about: str = ""
     is_unheld: bool = False
-    """Whether users that still hold a former role of its name lose it, and a quota that was left.
-    Since feature level 8."""
+    """Whether users that still have the name of a deleted role lose it, and its old quota is
+    deleted. Since feature level 8."""
 
 
 class Holders(IntEnum):
-    """What becomes of the users that hold a role which is to be deleted. Numbers are for ever."""
+    """What happens to the users that hold a role when it is deleted. The numbers never change."""
 
     IGNORED = 0
-    """They keep its name, and so hold a later role of that name: before feature level 8."""
+    """They keep its name, and so hold a later role of that name. As before feature level 8."""
     PROTECT = 1
-    """While there are some the role is not deleted."""
+    """The role is not deleted while a user holds it."""
     LOSE = 2
-    """It is taken from them."""
+    """They lose the role."""
 
 
 class RoleDelete(_Command, frozen=True, kw_only=True, array_like=True):

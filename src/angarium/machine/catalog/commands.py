@@ -91,7 +91,8 @@ class Form(_Command, frozen=True, kw_only=True, array_like=True):
     is_automatic: bool = False
     """Whether what nodes hold is evened out by itself, until somebody chooses otherwise."""
     decoy_key: DecoyKey = b""
-    """Drawn by who forms it, for `CatalogMachine.decoy_key`; used from `DECOY_KEY_LEVEL` on."""
+    """Drawn by the node that forms the cluster, for `CatalogMachine.decoy_key`. Used from
+    `DECOY_KEY_LEVEL` on."""
 
     def __repr__(self) -> str:
         return f"Form({self.cluster!r}, level={self.level}, is_automatic={self.is_automatic}, …)"
@@ -221,7 +222,7 @@ class JoinTokenPut(_Command, frozen=True, kw_only=True, array_like=True):
     digest: bytes
     until: Micros
     issuer: str = ""
-    """The user with which it goes; empty: it stays until its time is up. Since feature level 8."""
+    """The user whose deletion withdraws it; empty: it stays until it expires. Since level 8."""
 
     def __repr__(self) -> str:
         return f"JoinTokenPut(until={self.until}, …)"

@@ -26,7 +26,7 @@ PARTITIONS: Final = "partitions"
 """The kinds of limit, as quotas call them."""
 
 CREATOR_CHARACTERS_MAX: Final = 512
-"""Of what a creator is called. A longer one is refused."""
+"""Of `Maker.creator`. A longer one is refused."""
 
 ROLES_MAX: Final = 1_024
 """Roles that a principal brings. More are refused."""
@@ -36,7 +36,7 @@ class Maker(msgspec.Struct, frozen=True, array_like=True):
     """The principal that asks for topics or partitions, as its node knows it."""
 
     creator: str
-    """Which of all principals there ever were it is, as topics keep it."""
+    """The principal's identity, as topics keep it. No identity is given twice."""
     user: str = ""
     """The user of the catalog whose quota and roles count; empty: a JWT names the principal."""
     roles: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Maker(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Made(NamedTuple):
-    """What one principal has created and still exists."""
+    """How much one principal has created that still exists."""
 
     topics: int = 0
     partitions: int = 0
@@ -59,7 +59,7 @@ class MakerLimits(NamedTuple):
 
 
 class Creations:
-    """The counts of all principals; what topics say about their creators is their only source."""
+    """The counts of all principals, computed from what topics say about their creators."""
 
     __slots__ = ("by_creator",)
 
@@ -69,7 +69,7 @@ class Creations:
             self.add(topic)
 
     def of(self, creator: str) -> Made:
-        """Return what a principal has created and still exists."""
+        """Return how much a principal has created that still exists."""
         return self.by_creator.get(creator, Made())
 
     def add(self, topic: Topic, sign: int = 1) -> None:
@@ -90,7 +90,7 @@ class Creations:
     def fault(
         self, limits: MakerLimits | None, *, topics: int = 0, partitions: int
     ) -> Refused | None:
-        """Return why a principal may not create so many more, if it may not."""
+        """Return why a principal may not create that many more; None if it may."""
         if limits is None:
             return None
         maker = limits.maker
@@ -111,7 +111,7 @@ class Creations:
 def created_by(
     counted: tuple[tuple[str, int], ...], maker: Maker | None, partitions: int
 ) -> tuple[tuple[str, int], ...]:
-    """Return how many partitions count for whom after a principal created some more."""
+    """Return how many partitions count for each principal, after `maker` created some more."""
     if maker is None:
         return counted
     by_creator = dict(counted)

@@ -40,7 +40,7 @@ class JoinTokenRow(msgspec.Struct, frozen=True, array_like=True):
     used_by: NodeId | None = None
     """The node that it let in; it lets in nobody else."""
     issuer: str = ""
-    """The user with which it goes while it is unused; empty: it stays until its time is up."""
+    """The user whose deletion withdraws it while it is unused; empty: it stays until it expires."""
 
     def __repr__(self) -> str:
         return f"JoinTokenRow({self.id}, until={self.until}, used_by={self.used_by})"

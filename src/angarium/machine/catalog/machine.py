@@ -84,7 +84,7 @@ class CatalogMachine:
         self.next_producer = 1
         self.next_named = int(NAMED_FROM)
         self.decoy_key = b""
-        """What salts are made of for names that have no account, on every node alike and for ever.
+        """The key from which every node derives the same salts for names that have no account.
         A secret: with it decoys could be told from accounts. Empty below `DECOY_KEY_LEVEL`."""
         self.clock = Micros(0)
         self.applied_index = Index(0)

@@ -1,4 +1,4 @@
-"""Nodes join, drain and leave. Ids go upward and are never given to anybody else.
+"""Nodes join, drain and leave. Ids only grow, and none is given to a second node.
 
 Where nodes have certificates, the number of a node is bound to the NAME in the certificate that it
 was first registered with. Several numbers may have one NAME: processes of one machine share a
@@ -105,8 +105,10 @@ class Nodes:
         return None
 
     def changed_by(self, command: NodeRegister) -> Node | None:
-        """Return the member, with the data that it has, of which a registration says something else
-        than the catalog: as long as the node answers, it has to have said so itself."""
+        """Return the member, with the same data, whose registration `command` would change.
+
+        None if nothing changes. As long as the member answers, it has to confirm the change.
+        """
         known = self.known_as(command.node, command.incarnation)
         # Planted as registrations-change-unasked.
         if (
@@ -119,7 +121,7 @@ class Nodes:
         return known
 
     def lacks_invitation(self, command: NodeRegister) -> Refused | None:
-        """Return why a registration needs a join token, whatever else may ask for one."""
+        """Return why a registration needs a join token even where the cluster asks for none."""
         if self.level < BOUND_NAMES_LEVEL or not command.name:
             return None
         known = self.known_as(command.node, command.incarnation)
@@ -229,7 +231,7 @@ class Nodes:
 
 
 def _facts(one: Node | NodeRegister) -> tuple[object, ...]:
-    """Return what a node says of itself."""
+    """Return the facts in a registration that only the node itself may change."""
     return sorted(one.addresses), one.labels, one.level_min, one.level_max
 
 

@@ -26,7 +26,7 @@ class RemovedNode(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RemovedNodes:
-    """All of them, oldest first."""
+    """The removed incarnations, oldest first."""
 
     __slots__ = ("_by_name", "by_incarnation")
 
@@ -35,7 +35,7 @@ class RemovedNodes:
         self._by_name: dict[str, NodeId] = {}
 
     def add(self, removed: RemovedNode) -> None:
-        """Remember one more."""
+        """Add an incarnation; beyond `REMOVED_MAX` the oldest one is dropped."""
         self.by_incarnation[removed.incarnation] = removed
         if removed.name:
             self._by_name[removed.name] = removed.node

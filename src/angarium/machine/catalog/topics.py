@@ -85,8 +85,8 @@ KEYED_ORDER_LEVEL: Final = 6
 """From this feature level on partitions that are added begin with a layout of their own."""
 
 EARLIER_LAYOUTS_LEVEL: Final = 8
-"""From this feature level on the catalog notes since when a layout is in force, and numbers of a
-client's own are looked for where earlier layouts have sent them."""
+"""From this feature level on the catalog records when a layout came into force, and numbered
+publishes are looked up in the partitions to which earlier layouts have sent them."""
 
 OWN_PREFIX: Final = "angarium."
 """Names of topics that the cluster makes for itself."""

@@ -179,7 +179,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
         return max(len(self.layouts) - 1 - bool(self.unfenced), 0)
 
     def ended(self, layout: int) -> Micros | None:
-        """Return when keys were last dealt by a layout; None if they are, or it was not noted."""
+        """Return when a layout was replaced; None if it is in force, or the time is not known."""
         return (self.begun[layout + 1] or None) if layout + 1 < len(self.begun) else None
 
     def born(self, number: int) -> int:

@@ -400,8 +400,8 @@ def _ask_former(
 ) -> Procedure[tuple[Told, ...]]:
     """Ask partitions whether they have a number; raises why one cannot tell.
 
-    By a stage of an earlier layout: whoever names a newer one has heard that the older partitions
-    have its fence, so it is never taken, and what is stored before the fence stays as it is.
+    It asks with a stage of the earlier layout. A newer layout is in force only once all older
+    partitions have its fence, so such a stage is never taken; nothing before the fence changes.
     """
     if not former:
         return ()

@@ -68,7 +68,7 @@ async def cut_silently(
 async def pause_briefly(
     cluster: ProcessCluster, node: NodeId, *, pause_s: float = 1.0
 ) -> list[str]:
-    """Stop a node for a moment (SIGSTOP); return who took it for gone meanwhile or thereafter."""
+    """Stop a node for a moment (SIGSTOP); return the nodes that counted it as gone since then."""
     process = cluster.nodes[node]
     others = [one for one in cluster.ids if one != node]
     process.pause()

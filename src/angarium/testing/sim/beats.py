@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Beat(NamedTuple):
-    """I am here."""
+    """A heartbeat of one node."""
 
     sender: NodeId
 

@@ -108,8 +108,8 @@ def rolled_back_at_once(world: World) -> None:
     """All nodes are killed shortly after acknowledgements, and one disk comes back older.
 
     Again one was away before, and with the forgetful one it is a majority that lacks what was
-    acknowledged. The third has heard how far the forgetful one was, a moment ago: nobody else can
-    refuse it, and only what it has written down tells it so.
+    acknowledged. The third has heard how far the forgetful one was, a moment ago: no other node
+    can refuse it, and the third knows only what it has written down.
     """
     let_pass(world, 500)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Floods: frames that ask for nothing, and everything before login, within bounds."""
+"""Bounds on floods of control frames, and on everything before login."""
 
 from angarium.wire.flooding.bounds import (
     CALM_FRAMES_MAX,

@@ -1,4 +1,4 @@
-"""What a connection may send that brings no request further, door by door.
+"""Limits on control frames, which carry no request and no data, door by door.
 
 This is the one declaration: the doors count by it, `tests/floods` makes the frames of each kind
 from it, and `make floods` tries every cell of *kind x door x before or after login*.
@@ -65,11 +65,11 @@ class Counts(Enum):
     """When a frame of some kind is counted."""
 
     ALWAYS = "always"
-    """It brings no request further, whoever sends it."""
+    """It is never work, before or after login."""
     SMALL = "empty or tiny"
-    """So does one with next to no payload."""
+    """It is work, unless it has next to no payload."""
     UNPROVEN = "before login"
-    """Afterwards it is work, which quotas bound."""
+    """After login it is work, which quotas bound."""
 
 
 DECLARED: Final[dict[Door, dict[str, Counts]]] = {

@@ -1,4 +1,4 @@
-"""Counting what one connection sends that brings no request further."""
+"""Counting the control frames of one connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from angarium.wire.flooding.bounds import (
 
 
 class TooManyFrames(LimitExceeded):
-    """A connection has sent too many frames that ask for nothing; it ends."""
+    """A connection has sent too many control frames, or requests before login; it ends."""
 
 
 class FloodMeter:
@@ -58,13 +58,13 @@ class FloodMeter:
         return self.excess > self._frames_max
 
     def count(self, frames: int = 1) -> None:
-        """Count frames that ask for nothing; raises `TooManyFrames`."""
+        """Count control frames; raises `TooManyFrames`."""
         self.control += frames
         if self.is_over:
             raise TooManyFrames("control_frames_max", TOO_MANY)
 
     def note(self) -> None:
-        """Count one where the connection cannot be ended; `is_over` says when it has to be."""
+        """Count one frame without raising; the caller looks at `is_over` and has to act."""
         self.control += 1
 
     def look(self, now: float, *, size: int = 0) -> None:
@@ -83,4 +83,4 @@ class FloodMeter:
         self.control = self.work = 0
 
 
-TOO_MANY = "too many frames that ask for nothing"
+TOO_MANY = "too many control frames, or requests before login"

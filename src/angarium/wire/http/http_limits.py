@@ -58,8 +58,8 @@ class HttpLimits(Bounds):
 
     stalled_seconds_max: float = 20.0
     """How long a client may leave what was sent to it unread while more waits. Then the connection
-    is cut: a stream that nobody reads costs nobody anything for longer than that. A client that
-    sends pings, requests or anything else meanwhile has not read, and is cut all the same."""
+    is cut, so a stream that is not read holds memory no longer than that. Pings, requests and
+    other bytes from the client do not count as reading."""
 
     write_bytes_high: int = 256 << 10
     """Bytes that wait for one client, answers to pings and requests included. Above it a stream

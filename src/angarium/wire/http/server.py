@@ -91,9 +91,9 @@ class HttpServer(ListeningServer):
     def admit(self, connection: Connection) -> LimitExceeded | None:
         """Count a new connection; return why it is one too many, if it is.
 
-        At the bound the one that has waited for its next request the longest makes room: whoever
-        opens connections and says nothing shuts nobody out. Where few descriptors are left, only
-        one that has not asked anything yet does.
+        At the bound the connection that has waited for its next request the longest is closed, so
+        idle connections keep no new client out. Where few descriptors are left, only one that has
+        sent no request yet is closed.
         """
         self.connections.add(connection)
         is_full = len(self.connections) > self.limits.connections_max

@@ -69,7 +69,7 @@ class Sender:
         self.waiting_bytes = 0
         """What waits, over all streams."""
         self.pieces = 0
-        """Pieces of answers that were sent; whoever counts them begins anew."""
+        """Pieces of answers sent since `Nuisances.credit` last took the count."""
         self._before_block = b""
         """What the next header block has to begin with."""
         self._has_table = True

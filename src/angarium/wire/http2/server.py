@@ -318,10 +318,10 @@ class Http2Server(ListeningServer):
     def admit(self, socket: Http2Socket) -> str:
         """Count a new connection; return why it is one too many, empty if it is not.
 
-        At the bound the one that has been without a call the longest makes room: whoever opens
-        connections and says nothing shuts nobody out. Those that were told to go before it are not
-        waited for any longer, or a crowd would be as large as it likes for as long as they linger.
-        Where few descriptors are left, only one that has made no call yet makes room.
+        At the bound the connection that has been without a call the longest is closed, so idle
+        connections keep no new client out. Those that were told to close earlier are cut first:
+        waiting for them would let the number of connections grow beyond the bound. Where few
+        descriptors are left, only a connection that has made no call yet is cut.
         """
         self.sockets.add(socket)
         if len(self.sockets) > self.limits.connections_max:
