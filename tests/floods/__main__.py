@@ -338,7 +338,7 @@ async def main(chosen: argparse.Namespace) -> int:
     if chosen.write:
         page = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(
-            re.sub(r"(?s)(<!-- table -->\n).*(\n<!-- end -->)", rf"\1{lines}\2", page),
+            re.sub(r"(?s)(<!-- table -->\n).*(<!-- end -->)", rf"\1{lines}\n\2", page),
             encoding="utf-8",
         )
     return 1 if slow else 0

@@ -202,14 +202,9 @@ def _same(frame: bytes) -> Callable[[int], bytes]:
     return lambda _: whole
 
 
-def _asked(kind: FrameKind, operation: int) -> Callable[[int], bytes]:
-    def made(number: int) -> bytes:
-        first = 101 + 2 * number * FRAMES_IN_BLOCK
-        return b"".join(
-            wire_frame(kind, first + 2 * one, operation=operation) for one in range(FRAMES_IN_BLOCK)
-        )
-
-    return made
+def _early(kind: FrameKind, operation: Operation) -> bytes:
+    """Return what is refused before login, so that its id is free again."""
+    return wire_frame(kind, 101, operation=int(operation))
 
 
 _FAILURE: Final = msgspec.msgpack.encode(Failure(""))
@@ -252,8 +247,8 @@ KINDS: Final[dict[Door, dict[str, Callable[[int], bytes]]]] = {
         "STREAM_CREDIT": _same(wire_frame(FrameKind.STREAM_CREDIT, 9, bytes(8))),
         "STREAM_END": _same(wire_frame(FrameKind.STREAM_END, 9)),
         "STREAM_DATA": _same(wire_frame(FrameKind.STREAM_DATA, 1)),
-        "STREAM_OPEN": _asked(FrameKind.STREAM_OPEN, int(Operation.SUBSCRIBE)),
-        "REQUEST": _asked(FrameKind.REQUEST, int(Operation.LIST_TOPICS)),
+        "STREAM_OPEN": _same(_early(FrameKind.STREAM_OPEN, Operation.SUBSCRIBE)),
+        "REQUEST": _same(_early(FrameKind.REQUEST, Operation.LIST_TOPICS)),
     },
 }
 """By door and kind: what makes the n-th block of frames."""

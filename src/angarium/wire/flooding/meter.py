@@ -42,20 +42,18 @@ class FloodMeter:
         self._began = 0.0
 
     @property
-    def excess(self) -> int:
-        """Return how many counted frames there are beyond those that come with work."""
-        return self.control - FRAMES_WITH_WORK * self.work
-
-    @property
     def is_flooding(self) -> bool:
-        """Return whether what the connection sends has to wait for its turn among the floods."""
+        """Return whether what the connection sends has to wait for its turn among the floods.
+
+        That and the bound are about the frames beyond those that come with work.
+        """
         calm = CALM_FRAMES_MAX if self.is_proven else CALM_UNPROVEN_MAX
-        return self.excess > calm
+        return self.control - FRAMES_WITH_WORK * self.work > calm
 
     @property
     def is_over(self) -> bool:
         """Return whether the bound is passed: the connection has to end."""
-        return self.excess > self._frames_max
+        return self.control - FRAMES_WITH_WORK * self.work > self._frames_max
 
     def count(self, frames: int = 1) -> None:
         """Count control frames; raises `TooManyFrames`."""

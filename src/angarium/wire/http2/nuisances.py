@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from angarium.wire.flooding import FloodMeter, TooManyFrames
+from angarium.wire.flooding import FloodMeter
 from angarium.wire.flooding.meter import TOO_MANY
 from angarium.wire.http2.frames import ConnectionFailed, ErrorCode
 from angarium.wire.http2.sender import PIECE_BYTES_LEAST
@@ -48,10 +48,9 @@ class Nuisances(FloodMeter):
 
     def count_control(self, weight: int = 1) -> None:
         """Count a frame that brings no request further: some are needed, many are a nuisance."""
-        try:
-            self.count(weight)
-        except TooManyFrames:
-            raise too_much(TOO_MANY) from None
+        self.control += weight
+        if self.is_over:
+            raise too_much(TOO_MANY)
 
     def count_data(self, size: int, *, ends: bool) -> None:
         """Count a piece of a body as work, unless it is too small to be a part of anything; before
