@@ -159,6 +159,7 @@ class NodeCatalog(CatalogView):
         """Hear that an entry was applied; None: a snapshot, so anything may be different."""
         machine = self.machine
         self._node.levels.note(machine)
+        self._node.host.outbox.compares_numbers = self._node.levels.compares_numbers
         try:
             check_not_removed(machine, self._node.id)
         except NodeRemoved as removed:

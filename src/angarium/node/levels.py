@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from angarium.errors import NewerRelease, PreconditionFailed
 from angarium.log import level_mark
+from angarium.node.release import COMPARED_NUMBERS_LEVEL
 
 if TYPE_CHECKING:
     from angarium.log.disk import Disk
@@ -31,6 +32,11 @@ class Levels:
     def current(self) -> int:
         """The level in force, as far as this node has heard."""
         return self._marked
+
+    @property
+    def compares_numbers(self) -> bool:
+        """Whether replicas stop where a leader numbers records otherwise than they would."""
+        return self._marked >= COMPARED_NUMBERS_LEVEL
 
     def begin(self, level: int) -> None:
         """Mark a new data directory with the level of the cluster that it belongs to."""

@@ -500,6 +500,7 @@ class Node:
             listener=self.hearing,
             name_of=self.catalog.name_of,
         )
+        self._host.outbox.compares_numbers = self.levels.compares_numbers
         self.driver.start(self._host)
 
     def campaign(self, group: RaftGroupId) -> None:

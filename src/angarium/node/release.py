@@ -54,6 +54,10 @@ OWN_KEYS_LEVEL: Final = 6
 RECOVER_LEVEL: Final = RECOVERY_LEVEL
 """From here on the catalog knows of partitions that went on with one replica."""
 
+COMPARED_NUMBERS_LEVEL: Final = 8
+"""From here on replicas stop where a leader numbers records otherwise than they would: at lower
+levels releases wrote to the log that refused such batches and passed over them."""
+
 WITNESS_LEVEL: Final = PLACED_WITNESS_LEVEL
 """From here on partitions may have a witness: a vote, and the end of the log, without records."""
 

@@ -34,6 +34,7 @@ class Outbox:
         "broken",
         "chores",
         "commit_news",
+        "compares_numbers",
         "damage",
         "hurt",
         "is_news_awaited",
@@ -52,6 +53,9 @@ class Outbox:
         self.awaits_catalog = False
         """True while no partition is served here: since this start the catalog has not said which
         replicas are void, and a majority of void ones would acknowledge what nobody keeps."""
+        self.compares_numbers = True
+        """Whether a replica stops where a leader numbers records otherwise than it would. False
+        while entries may come that earlier releases have refused and passed over."""
         self.raft_messages: list[tuple[RaftGroupId, Message]] = []
         self.commit_news: dict[tuple[RaftGroupId, ReplicaId], Message] = {}
         """Appends without entries, by whom they are for: they only tell how far is committed, and

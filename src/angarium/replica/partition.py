@@ -112,6 +112,7 @@ class Partition:
         )
         self.acks = Acks()
         self._group = group
+        self._outbox = outbox
         self._listener = outbox.listener
         self._config = config
         self._log_entries: LogEntries | None = None
@@ -339,7 +340,8 @@ class Partition:
         has records which the leader lacked: its files may be the only ones with all of them, and
         are never given up for a copy of that leader's. Planted in hole-in-the-log-passed-over.
         """
-        end, is_new = self.machine.next_offset, entry.index > self._replayed_to
+        end = self.machine.next_offset
+        is_new = entry.index > self._replayed_to and self._outbox.compares_numbers
         if applied.misnumbered is Misnumbered.NOT_ABOVE and is_new:
             raise LogContradiction(
                 f"entry {entry.index} numbers records that follow on fewer than the {end} that are "
@@ -350,8 +352,9 @@ class Partition:
                 f"its leader numbered entry {entry.index} above record {end}, where this replica "
                 "ends: committed records are missing here"
             )
-        # A refusal from before this start stops nothing: an earlier release passed over it, on all
-        # replicas or on this one alone. The next batch shows which; until then, others may lead.
+        # A refusal that an earlier release may have passed over stops nothing. It may have been one
+        # of all replicas, or of this one alone: the next batch shows which; until then, others may
+        # lead.
         lacks = applied.misnumbered is Misnumbered.ABOVE
         if lacks or (applied.visible and entry.data[0] == APPEND):
             self._lacks_records = lacks

@@ -444,7 +444,12 @@ class Roster:
         if isinstance(damage, LogContradiction) and replica is not None:
             # Kept, and stopped for good. It may be the only one that has what was acknowledged.
             self._halts.note(group, replica.halt(damage))
-        elif replica is not None and self.wal.log(group).damaged is not None:
+        elif (
+            replica is not None
+            and self.wal.log(group).damaged is not None
+            # What it lacks beside its log, no repair of the log brings back.
+            and not isinstance(damage, IdentityLost)
+        ):
             self._repair_log(group, replica)
         else:
             self._lose(group, damage)

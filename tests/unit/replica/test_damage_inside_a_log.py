@@ -177,3 +177,16 @@ def test_a_refusal_that_stands_in_an_old_log_stops_no_start(
     hosts.tick(3)
     for node in (1, 2, 3):
         assert hosts.values(node) == [*VALUES, LAST, b"afterwards"]
+
+
+@pytest.mark.parametrize("by", [-1, 1], ids=["below", "above"])
+def test_at_a_level_of_earlier_releases_a_misnumbered_batch_is_refused_as_they_do(by: int) -> None:
+    hosts = written()
+    for host in hosts.hosts.values():
+        host.outbox.compares_numbers = False
+        host.replicas[GROUP].partition.follow()  # a leader would miss its own projection
+    misnumbered(hosts, by)
+    for node, host in hosts.hosts.items():
+        assert not host.replicas[GROUP].halted
+        assert not host.lost
+        assert hosts.values(int(node)) == [*VALUES, LAST]
