@@ -36,7 +36,7 @@ CONFIG = GroupConfig(max_attempts=100, backoff_min_ms=10, backoff_max_ms=50, ack
 def test_attempts_count_on_whichever_release_leads(
     run: Run, cluster_of: ClusterOf, tmp_path: Path
 ) -> None:
-    old = _earlier(tmp_path / "old")
+    old = _earlier(tmp_path / "old", below=RETRY_DELAY_LEVEL)
 
     async def scenario() -> None:
         async with cluster_of(3, program=old) as cluster:

@@ -47,15 +47,15 @@ def _git(*words: str) -> bytes:
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
 
 
-def _earlier(folder: Path) -> tuple[str, ...]:
-    """Return the program of the last release without witnesses, taken from the history."""
+def _earlier(folder: Path, *, below: int = WITNESS_LEVEL) -> tuple[str, ...]:
+    """Return the program of the last release that knew no level from `below` on, by the history."""
     if not (ROOT / ".git").exists():
         pytest.skip("there is no history here to take an earlier release from")
     for commit in _git("log", "--format=%H", "--", RELEASE).decode().split():
         known = re.search(
             rb"^LEVEL_MAX: Final = (\d+)", _git("show", f"{commit}:{RELEASE}"), re.MULTILINE
         )
-        if known is not None and int(known[1]) < WITNESS_LEVEL:
+        if known is not None and int(known[1]) < below:
             break
     else:
         pytest.skip("the history here is too short to take an earlier release from")

@@ -229,7 +229,9 @@ class StreamOrder:
 
     def failed(self, offset: int, now: Micros) -> None:
         """Try it again when its time comes."""
-        self._retry_times.at(offset, now)
+        # It may have been settled since, by a transaction or a trim that was applied in between.
+        if offset in self._retry_times.group.attempts:
+            self._retry_times.at(offset, now)
         self._failing.discard(offset)
 
     def promised(self, offset: int) -> None:

@@ -153,3 +153,21 @@ def test_a_group_says_that_it_waits_for_members_of_the_former_leader() -> None:
 
 def _late(leader: Leader) -> Micros:
     return Micros(leader.now + SECOND)
+
+
+@pytest.mark.parametrize("kind", LENT_KINDS)
+def test_a_record_may_be_settled_between_its_retry_and_the_answer(kind: GroupKind) -> None:
+    """As seed 911067: an entry behind the retry was applied before its fate was told."""
+    leader = Leader(kind, records=10)
+    leader.attach("a", 10)
+    leader.settle_down()
+    leader.nack("a", 0, delay=2 * SECOND)
+    leader.step()
+    proposals = leader.log.popleft()
+    outcomes = [leader.commit(one.change) for one in proposals]
+    assert 0 in leader.group.attempts
+    leader.commit(Ack("g", leader.group.generation, (0, 1)))
+    assert 0 not in leader.group.attempts
+    for one, outcome in zip(proposals, outcomes, strict=True):
+        leader.delivery.confirmed(one.number, outcome, now=leader.now)
+    leader.settle_down()
