@@ -71,6 +71,10 @@ class Marks:
         """The process that told of the end which is remembered, where it was told to this one."""
         self._doubted: dict[tuple[ReplicaId, Role], Doubt] = {}
         self._news = asyncio.Event()
+        self._turn = asyncio.Lock()
+        """Held while the file is written or closed."""
+        self._saving: asyncio.Task[None] | None = None
+        """Kept so that it is not collected where no caller waits for it any more."""
         self._told_at = -TELL_EVERY_S
 
     def load(self) -> None:
@@ -142,8 +146,22 @@ class Marks:
 
         What is known of nodes that were removed is forgotten: their ids are never given again. A
         file that cannot be written, whatever the reason, is tried again: it is a hint, and no node
-        ends for want of one.
+        ends for want of one. Where the caller is cancelled, what has begun is ended all the same: a
+        thread cannot be stopped, and `close` waits for it.
         """
+        self._saving = asyncio.create_task(self._save())
+        await asyncio.shield(self._saving)
+
+    async def close(self) -> None:
+        """Close the file, once what is being written has been."""
+        async with self._turn:
+            self._saved.close()
+
+    async def _save(self) -> None:
+        async with self._turn:
+            await self._save_news()
+
+    async def _save_news(self) -> None:
         replica = self._node.host.catalog
         if replica is not None:
             machine = replica.catalog.machine
@@ -160,10 +178,6 @@ class Marks:
         except (StorageError, OSError) as trouble:
             self._news.set()
             self._tell(trouble)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._saved.close()
 
     def _tell(self, trouble: Exception) -> None:
         now = self._clock()

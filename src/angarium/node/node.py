@@ -377,7 +377,7 @@ class Node:
         if self._host is not None and self.failure is None:
             await self.marks.save()
             await asyncio.to_thread(self._host.close)
-        self.marks.close()
+        await self.marks.close()
         if self._lock is not None:
             self._lock.release()
         self.stopped.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -190,3 +191,61 @@ def test_a_file_that_cannot_be_read_is_as_good_as_none() -> None:
     around.disk.open = refuse  # type: ignore[assignment, method-assign]
     around.start_again()
     around.marks.check(around.greeting(1))
+
+
+def test_a_saving_that_is_under_way_when_the_node_stops_ends_before_the_file_is_closed() -> None:
+    around = Around()
+    begun, may_end, done = threading.Event(), threading.Event(), []
+    create = around.disk.create
+
+    def slowly(name: str) -> object:
+        begun.set()
+        assert may_end.wait(10)
+        done.append(name)
+        return create(name)
+
+    around.disk.create = slowly  # type: ignore[assignment, method-assign]
+
+    async def story() -> None:
+        around.marks.note(OTHER, 700)
+        running = asyncio.create_task(around.marks.run())
+        assert await asyncio.to_thread(begun.wait, 10)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        closing = asyncio.create_task(around.marks.close())
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+        may_end.set()
+        await closing
+        assert done
+
+    asyncio.run(story())
+    assert around.saved() == {replica_id(OTHER, KNOWN): 700}
+
+
+def test_a_saving_that_fails_while_the_node_stops_is_tried_once_more() -> None:
+    around = Around()
+    begun, may_end = threading.Event(), threading.Event()
+    create = around.disk.create
+
+    def fail_late(name: str) -> object:
+        begun.set()
+        assert may_end.wait(10)
+        around.disk.create = create  # type: ignore[method-assign]
+        raise StorageError("too late")
+
+    around.disk.create = fail_late  # type: ignore[assignment, method-assign]
+
+    async def story() -> None:
+        around.marks.note(OTHER, 700)
+        running = asyncio.create_task(around.marks.run())
+        assert await asyncio.to_thread(begun.wait, 10)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        may_end.set()
+        await around.marks.save()
+        await around.marks.close()
+
+    asyncio.run(story())
+    loaded = PeerEnds(around.disk).load()
+    assert loaded == {replica_id(OTHER, KNOWN): 700}
