@@ -87,11 +87,19 @@ class Stage(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     layout: int | None = None
     """By which layout of the topic keys have sent the batches here; None: no key has."""
 
+    @property
+    def is_question(self) -> bool:
+        """Whether it only asks if an earlier layout has stored a number (feature level 8)."""
+        return self.home is None and self.layout is not None and not self.batches
+
 
 class Commit(_OfTransaction, frozen=True, kw_only=True, array_like=True):
     """Publish exactly these stages, in this order, and drop the others."""
 
     stages: tuple[str, ...] = ()
+    counts_fences: bool = False
+    """Keep which commits of the name came before fences (feature level 8): releases before it keep
+    nothing, and a replica's state follows from the log alone."""
 
 
 class Abort(_OfTransaction, frozen=True, kw_only=True, array_like=True):

@@ -46,7 +46,7 @@ from angarium.machine.outcomes import (
 from angarium.machine.partition_limits import OFFSET_MAX, PartitionLimits
 from angarium.machine.producers import Producers
 from angarium.machine.restoring import restorable
-from angarium.machine.series import NOTHING_COMMITTED
+from angarium.machine.series import NOTHING_COMMITTED, UNKNOWN_COMMITTED
 from angarium.machine.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -245,6 +245,9 @@ class Numbering:
             case commands.Stage() if command.layout is not None and command.layout < self.layout:
                 # A commit would bring them in behind the fence.
                 outcome = self._behind_a_fence(command)
+            case commands.Stage() if command.is_question:
+                # That layout goes on here, so what there is says nothing; and nothing is staged.
+                outcome = refused(LayoutChanged, f"layout {command.layout} has not ended here")
             case commands.Stage():
                 outcome, effects.stored, effects.drops = self.transactions.stage(command, limits)
             case commands.Commit():
@@ -289,7 +292,8 @@ class Numbering:
             began = [one for one in self.fences if one[0] <= command.layout]
             first = series.committed_before(began[-1]) if began else NOTHING_COMMITTED
             last = series.committed_before(self.fences[len(began)])
-            if first < command.sequence <= last:
+            is_known = UNKNOWN_COMMITTED not in (first, last)
+            if is_known and first < command.sequence <= last:
                 return series.answer_again(command.sequence)
         return refused(
             LayoutChanged, f"dealt by layout {command.layout}; the topic's is {self.layout} by now"

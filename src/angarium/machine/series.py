@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from angarium.machine.partition_limits import PartitionLimits
 
 NOTHING_COMMITTED: Final = -1
+UNKNOWN_COMMITTED: Final = -2
+"""Which commit was the last one before a fence was not kept, below the feature level."""
 
 StageKey: TypeAlias = tuple[str, int, int, str]
 """Name, epoch, sequence, stage."""
@@ -63,9 +65,9 @@ class Series(msgspec.Struct, frozen=True, array_like=True):
     """When the last one ended here, if the name's home remembers what was committed, or nothing
     was; 0: this partition has decided, and nobody else would know."""
     fenced: tuple[tuple[int, int], ...] = ()
-    """Layouts of the topic whose fence lies between two commits that this partition has decided,
-    upward, and the sequence of the last commit before each. Those of the last commits follow from
-    its offsets."""
+    """Layouts of the topic whose fence lies before a commit, upward, and the sequence of the last
+    commit before each; what holds for one holds for those between it and the one before. Whether a
+    fence lies behind the last commit follows from offsets."""
 
     def attempt(self, epoch: int, sequence: int) -> Attempt | None:
         """Return the open transaction of this epoch and sequence, if there is one."""
@@ -85,17 +87,22 @@ class Series(msgspec.Struct, frozen=True, array_like=True):
 
     def committed_before(self, fence: tuple[int, int]) -> int:
         """Return the sequence of the last commit before a fence, of which layout and offset are
-        given."""
+        given; `UNKNOWN_COMMITTED` if that was not kept."""
         for layout, committed in self.fenced:
             if layout >= fence[0]:
                 return committed
-        return self.committed if self.next_offset <= fence[1] else NOTHING_COMMITTED
+        return self.committed if self.next_offset <= fence[1] else UNKNOWN_COMMITTED
 
     def fenced_by(self, fences: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         """Return `fenced` as it is with a commit behind all of the partition's `fences`."""
-        if not fences or self.committed == NOTHING_COMMITTED or self.next_offset > fences[-1][1]:
+        is_new = self.committed == NOTHING_COMMITTED
+        passed = [one for one, at in fences if not is_new and self.next_offset > at]
+        if len(passed) == len(fences):
             return self.fenced
-        return (*self.fenced, (fences[-1][0], self.committed))
+        kept = self.fenced
+        if passed and (not kept or kept[-1][0] < passed[-1]):
+            kept = (*kept, (passed[-1], UNKNOWN_COMMITTED))
+        return (*kept, (fences[-1][0], self.committed))
 
     def ended_since(self, attempt: Attempt | None, now: int, *, commits: bool) -> int:
         """Return since when the name may be forgotten once `attempt` has ended at `now`.

@@ -289,7 +289,6 @@ class Transactions:
             self._make_room(command.time, limits)
             self.series_count += 1
         here = (command.epoch, command.sequence)
-        is_decided_here = attempt is not None and attempt.home is None
         self.series[name] = Series(
             epoch=max(known.epoch, command.epoch),
             committed=command.sequence,
@@ -298,7 +297,7 @@ class Transactions:
             closed=max((known.closed, here, *((one.epoch, one.sequence) for one in ended))),
             attempts=tuple(one for one in known.attempts if one not in ended),
             ended_at=known.ended_since(attempt, command.time, commits=True),
-            fenced=known.fenced_by(fences) if is_decided_here else known.fenced,
+            fenced=known.fenced_by(fences) if command.counts_fences else known.fenced,
         )
         decided = Decided(True, Offset(next_offset), Offset(offset))
         return decided, Publication(tuple(stages), tuple(acks)), drops

@@ -103,11 +103,12 @@ class Numbered:
         index = Index(self.machine.applied_index + 1)
         return self.machine.apply(index, Term(1), encode(timed)).outcomes[0]
 
-    def publish(self, number: int, layout: int) -> object:
+    def publish(self, number: int, layout: int, *, counts_fences: bool = True) -> object:
         batches = bytes(batch([b"x"]))
         named = {"name": "n", "epoch": Epoch(1), "sequence": Sequence(number)}
         self.apply(Stage(**named, stage="s", part=0, batches=batches, layout=layout))  # type: ignore[arg-type]
-        return self.apply(Commit(**named, stages=("s",)))  # type: ignore[arg-type]
+        commit = Commit(**named, stages=("s",), counts_fences=counts_fences)  # type: ignore[arg-type]
+        return self.apply(commit)
 
     def has(self, number: int, layout: int) -> bool:
         """Tell whether a number was stored while an earlier layout was in force."""
@@ -141,6 +142,45 @@ def test_a_number_is_known_by_the_layout_under_which_it_was_stored() -> None:
     assert [n for n in range(12) if partition.has(n, 0)] == [0, 1, 2, 3, 4, 5]
     assert [n for n in range(12) if partition.has(n, 1)] == [6, 7, 8, 9]
     assert [n for n in range(12) if partition.has(n, 2)] == []
+
+
+def test_what_is_kept_of_fences_follows_from_the_log_alone() -> None:
+    """A release before level 8 has applied the commit, and keeps nothing of fences."""
+    partition = Numbered()
+    partition.publish(5, 0)
+    partition.apply(Fence(layout=1))
+    partition.publish(9, 1, counts_fences=False)
+    series = partition.machine.numbering.transactions.series.get("n")
+    assert series is not None
+    assert series.fenced == ()
+    partition.apply(Fence(layout=2))
+    # 6 to 8 may never have been stored: no yes for them, whatever it costs the others.
+    assert [n for n in range(12) if partition.has(n, 0)] == []
+    assert [n for n in range(12) if partition.has(n, 1)] == []
+    partition.publish(11, 2)
+    partition.apply(Fence(layout=3))
+    assert [n for n in range(14) if partition.has(n, 0)] == []
+    assert [n for n in range(14) if partition.has(n, 1)] == []
+    assert [n for n in range(14) if partition.has(n, 2)] == [10, 11]
+
+
+def test_a_name_that_begins_behind_a_fence_has_nothing_before_it() -> None:
+    partition = Numbered()
+    partition.apply(Fence(layout=1))
+    partition.publish(5, 1)
+    partition.apply(Fence(layout=2))
+    partition.publish(9, 2)
+    assert [n for n in range(12) if partition.has(n, 0)] == []
+    assert [n for n in range(12) if partition.has(n, 1)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_question_is_never_staged() -> None:
+    partition = Numbered()
+    assert not partition.has(3, 0)
+    assert not partition.machine.numbering.transactions.stages
+    outcome = partition.publish(3, 0)
+    assert isinstance(outcome, Decided)
+    assert (outcome.repeated, outcome.next_offset) == (False, 1)
 
 
 def test_a_transaction_of_an_older_layout_is_aborted_whatever_is_stored() -> None:

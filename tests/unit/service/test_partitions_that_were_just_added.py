@@ -10,13 +10,17 @@ import pytest
 
 from angarium.api import PublishRequest
 from angarium.batch import encode
-from angarium.errors import InvalidArgument, NotFound, no_partition
+from angarium.errors import InvalidArgument, LayoutChanged, NotFound, no_partition
 from angarium.ids import Micros, ProducerId, RaftGroupId, TopicId
 from angarium.machine.catalog import Topic, TopicSettings
 from angarium.machine.keys import identity_of
 from angarium.service.publishing import Publisher
 from angarium.service.topics import Topics
-from angarium.service.transactions.transaction_calls import TransactionCalls, _check_former
+from angarium.service.transactions.transaction_calls import (
+    TransactionCalls,
+    _check_former,
+    _check_layouts,
+)
 
 
 class LaggingCatalog:
@@ -127,3 +131,25 @@ def test_a_numbered_publish_asks_only_partitions_of_earlier_layouts(
         _check_former(layout, former)
     _check_former(2, ((0, 0), (1, 1)))
     _check_former(None, ())
+
+
+@pytest.mark.parametrize(
+    ("layout", "former"),
+    [(2, ()), (2, ((0, 0),)), (1, ((2, 0),)), (1, ((4, 0),)), (1, ((-1, 0),))],
+)
+def test_a_numbered_publish_names_only_layouts_and_partitions_that_the_topic_had(
+    layout: int, former: tuple[tuple[int, int], ...]
+) -> None:
+    topic = Topic(
+        TopicId(1),
+        "t",
+        TopicSettings(),
+        tuple(map(RaftGroupId, range(1, 5))),
+        Micros(0),
+        layouts=(2, 3, 4),
+        unfenced=(0,),
+    )
+    with pytest.raises(LayoutChanged):
+        _check_layouts(topic, layout, former)
+    _check_layouts(topic, 1, ((0, 0), (1, 0)))
+    _check_layouts(topic, None, ())

@@ -368,6 +368,7 @@ def publish_sequenced(
     *,
     layout: int | None = None,
     former: tuple[tuple[RaftGroupId, int], ...] = (),
+    counts_fences: bool = True,
 ) -> Procedure[tuple[RaftGroupId, Decided]]:
     """Store batches under a producer's own number, decided by their partition alone.
 
@@ -381,7 +382,7 @@ def publish_sequenced(
     # one publish.
     asks = (
         Ask(group, Stage(**named, stage="sequenced", part=0, batches=batches, layout=layout)),
-        Ask(group, Commit(**named, stages=("sequenced",))),
+        Ask(group, Commit(**named, stages=("sequenced",), counts_fences=counts_fences)),
     )
     for _ in range(ROUNDS_MAX):
         staged, decided = yield asks
@@ -400,8 +401,8 @@ def _ask_former(
 ) -> Procedure[tuple[Told, ...]]:
     """Ask partitions whether they have a number; raises why one cannot tell.
 
-    It asks with a stage of the earlier layout. A newer layout is in force only once all older
-    partitions have its fence, so such a stage is never taken; nothing before the fence changes.
+    It asks with an empty stage of the earlier layout, which no partition takes. A newer layout is
+    in force only once all older partitions have its fence; nothing before the fence changes.
     """
     if not former:
         return ()

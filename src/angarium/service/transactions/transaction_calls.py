@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         TransactionId,
     )
     from angarium.ids import Buffer, Epoch, RaftGroupId
-    from angarium.machine.catalog import Partition
+    from angarium.machine.catalog import Partition, Topic
     from angarium.service.own_node import OwnNode
     from angarium.service.topics import Topics
     from angarium.service.transactions.procedure import Named, Procedure
@@ -227,16 +227,28 @@ class TransactionCalls:
         batches = self._joined(partition, request.batches)
         layout, former = request.layout, request.former
         _check_former(layout, former)
-        if self._node.levels.current < EARLIER_LAYOUTS_LEVEL:
+        knows_layouts = self._node.levels.current >= EARLIER_LAYOUTS_LEVEL
+        if not knows_layouts:
             layout, former = None, ()  # a node of an older release would not know what it has
-        asked = [await self._partition(request.topic, number) for number, _ in former]
-        by_group = tuple([(one.group, was) for one, (_, was) in zip(asked, former, strict=True)])
+        topic = self._node.catalog.topic_of(partition)
+        if layout is not None and layout > topic.layout:
+            # Either this node lags, or the request was dealt by a topic that is gone.
+            await self._node.catalog.catch_up()
+            partition = await self._partition(request.topic, request.partition)
+            topic = self._node.catalog.topic_of(partition)
+        _check_layouts(topic, layout, former)
+        by_group = tuple([(topic.groups[number], was) for number, was in former])
         stored_in, decided = await self._follow(
             procedure.publish_sequenced(
-                partition.group, named, batches, layout=layout, former=by_group
+                partition.group,
+                named,
+                batches,
+                layout=layout,
+                former=by_group,
+                counts_fences=knows_layouts,
             )
         )
-        numbers = {one.group: one.number for one in asked}
+        numbers = {topic.groups[number]: number for number, _ in former}
         self.count("sequenced_duplicate" if decided.repeated else "sequenced")
         return Ack(
             mode=DeliveryMode.CONSISTENT,
@@ -311,3 +323,14 @@ def _check_former(layout: int | None, former: tuple[tuple[int, int], ...]) -> No
         raise InvalidArgument(f"a topic has at most {LAYOUTS_MAX} layouts, not {len(former)}")
     if any(layout is None or not 0 <= earlier < layout for _, earlier in former):
         raise InvalidArgument("only partitions of earlier layouts are asked")
+
+
+def _check_layouts(topic: Topic, layout: int | None, former: tuple[tuple[int, int], ...]) -> None:
+    """Raise `LayoutChanged` unless a topic has that layout, and had the earlier partitions."""
+    if layout is not None and layout > topic.layout:
+        raise LayoutChanged(
+            f"dealt by layout {layout}; the layout of {topic.name} is {topic.layout}"
+        )
+    for number, earlier in former:
+        if not 0 <= number < len(topic.groups) or topic.born(number) > earlier:
+            raise LayoutChanged(f"layout {earlier} of {topic.name} had no partition {number}")
