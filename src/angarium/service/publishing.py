@@ -126,10 +126,14 @@ class Publisher:
         return frame.read(PublishAnswer).acks
 
     def _is_long_ago(self, topic: Topic, request: PublishRequest) -> bool:
-        """Return whether a request's layout ended too long ago for its keys to be remembered."""
+        """Return whether a request's layout ended too long ago for its keys to be remembered.
+
+        Twice as long as they are: the partition decides by its own time, and what is answered here
+        stays right while this node's clock is ahead by less than keys are remembered.
+        """
         assert request.layout is not None
         ended = topic.ended(request.layout)
-        if ended is None or self._node.now() - ended <= topic.settings.limits.key_micros_max:
+        if ended is None or self._node.now() - ended <= 2 * topic.settings.limits.key_micros_max:
             return False
         return all(producer_in(one) >= KEYED_FROM for one in request.batches)
 
