@@ -154,8 +154,10 @@ class HttpDoor:
                     face = self._guests
                 else:
                     return self._after_asking(request)
-            elif flood.control:
-                flood.work += 1
+            else:
+                flood.is_proven = True
+                if flood.control:
+                    flood.work += 1
             toll = face.counted.toll
             if toll is not None:
                 wait_s = toll.begin_request()
@@ -168,6 +170,7 @@ class HttpDoor:
         header = request.text_header(b"authorization")
         shown = request.connection.peer_certificate
         face = await self._faces.found(header, source=request.source, certificate=shown)
+        request.connection.flood.is_proven = True
         wait_s = 0.0 if face.counted.toll is None else face.counted.toll.begin_request()
         return await self._after(wait_s, face, request)
 

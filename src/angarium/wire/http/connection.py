@@ -13,6 +13,7 @@ import contextlib
 import logging
 from collections import deque
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from angarium.errors import AngariumError, LimitExceeded, TooLarge
@@ -25,6 +26,8 @@ from angarium.wire.http.stream import Stream
 from angarium.wire.peer_certificates import certificate_shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from angarium.security.tls import Certificate
     from angarium.wire.http.messages import Answer, Request
     from angarium.wire.http.server import HttpServer
@@ -103,7 +106,9 @@ class Connection(asyncio.Protocol):
         self._pending = b""
         """What has come and was not parsed: requests before it have still to be answered."""
         self._is_waiting = False
-        """For its next turn."""
+        """For its next turn, or for the end of a rest."""
+        self._turn = 0
+        """Number of the turn that is waited for; one with another number is out of date."""
         self._is_reading = True
         self.is_stuck = False
         """The client does not read: nothing is read from it either."""
@@ -168,7 +173,8 @@ class Connection(asyncio.Protocol):
                 self._throw_away(size - at)
                 return
             in_body = self._reader.in_body
-            if at and not in_body:
+            is_much = self._reader.parts > self.limits.frames_per_turn
+            if at and (is_much or not in_body):
                 # What was parsed may have been a hundred requests, all of them answered.
                 self._pending = data[at:]
                 self.wait_for_turn()
@@ -194,20 +200,24 @@ class Connection(asyncio.Protocol):
     def wait_for_turn(self) -> None:
         """Read no further in this turn of the loop."""
         if not self._is_waiting:
-            self._is_waiting = True
-            self._mind_reading()
-            take_turn(self._loop, self.flood, self._turn_came)
+            take_turn(self._loop, self.flood, self._begin_waiting())
 
     def rest(self, seconds: float) -> None:
         """Take nothing more for so long: the client is over its quota."""
         if not self._is_waiting and seconds > 0:
-            self._is_waiting = True
-            self._mind_reading()
-            self._loop.call_later(seconds, self._turn_came)
+            self._loop.call_later(seconds, self._begin_waiting())
 
-    def _turn_came(self) -> None:
-        self._is_waiting = False
-        self._go_on()
+    def _begin_waiting(self) -> Callable[[], None]:
+        """Read nothing more; return what ends that, unless another wait has begun by then."""
+        self._turn += 1
+        self._is_waiting = True
+        self._mind_reading()
+        return partial(self._turn_came, self._turn)
+
+    def _turn_came(self, turn: int) -> None:
+        if turn == self._turn:
+            self._is_waiting = False
+            self._go_on()
 
     def _go_on(self) -> None:
         """Take up what waits, unless something is still in the way."""
@@ -291,7 +301,8 @@ class Connection(asyncio.Protocol):
         if is_known is None:
             return True
         text = None if authorization is None else authorization.decode("latin-1")
-        return is_known(text, self)
+        self.flood.is_proven = is_known(text, self)
+        return self.flood.is_proven
 
     def take_unproven(self, size: int) -> None:
         """Keep a part of a body whose sender is not known; raises `LimitExceeded`."""
@@ -399,6 +410,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
         if response.status == UNAUTHORIZED:
+            self.flood.is_proven = server.is_known is None
             self.flood.note()
         if not keep_alive or self._is_last or self.flood.is_over:
             self.close()
@@ -437,7 +449,8 @@ class Connection(asyncio.Protocol):
         # What was sent ahead is never answered; that the client hangs up is heard all the same.
         self._ahead.clear()
         self._pending = b""
-        self._is_waiting = False
+        self._turn += 1  # one that was waited for is out of date
+        self._is_waiting = self.flood.is_behind = False
         self._mind_reading()
         is_chunked = request.head.is_http_1_1
         headers += request.answer_headers
@@ -542,16 +555,14 @@ class Connection(asyncio.Protocol):
             # Requests sent ahead of an answer: the answer under way matters more.
             self._is_last = True
             self._ahead.clear()
-            self._is_waiting = True  # for nothing: the connection ends with that answer
-            self._mind_reading()
+            self._begin_waiting()  # for nothing: the connection ends with that answer
             return
         response = self._server.problem(error, status=status or getattr(error, "status", None))
         self._write(response_bytes(response, self._server.date, keep_alive=False))
         self.state = State.CLOSING
         self._forget_unproven()
         if self.flood.is_over:
-            self._is_waiting = True  # to the end: a flood is not worth reading
-            self._mind_reading()
+            self._begin_waiting()  # to the end: a flood is not worth reading
         self.deadline = self._loop.time() + DRAIN_SECONDS
         if self._transport is not None and self._transport.can_write_eof():
             with contextlib.suppress(OSError):

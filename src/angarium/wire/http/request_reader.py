@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from angarium.wire.http.messages import Headers
 
 CHUNK_BYTES_LEAST: Final = 64
-"""Smaller parts of a body, but for the first, are counted as frames that bring nothing further."""
+"""Before login smaller parts of a body, but for the first, are counted as control frames."""
+
+CHUNK_BYTES_LEAST_PROVEN: Final = 5
+"""The same after login, as with DATA of HTTP/2: larger parts are work, which quotas bound."""
 
 _HTTP_2: Final = b"PRI * HTTP/2.0\r\n"
 """How every connection of HTTP/2 begins."""
@@ -68,7 +71,11 @@ class RequestReader:
         self._headers: list[tuple[bytes, bytes]] = []
         self._named: dict[bytes, bytes] = {}
         self._said_bytes = 0
-        self._body: list[bytes] = []
+        self._body: list[bytes | bytearray] = []
+        """Parts of the present body; small ones are gathered, so that each does not cost memory of
+        its own."""
+        self.parts = 0
+        """Parts of bodies in the piece that was fed last."""
         self._read: list[Head] = []
         """Those of the requests that the present piece of bytes has completed."""
         self._head_bytes = 0
@@ -78,7 +85,7 @@ class RequestReader:
         self._body_bytes = 0
         self._framing_bytes = 0
         self._small = 0
-        """Parts of the present body that are smaller than `CHUNK_BYTES_LEAST`."""
+        """Parts of the present body that are smaller than they should be."""
         self._is_proven = True
         """Whether who sends the present body is known."""
         self.in_head = False
@@ -98,6 +105,7 @@ class RequestReader:
         """Take bytes; raises what is wrong with them: `RequestRefused` or `TooLarge`."""
         is_new = is_idle and not self.in_head and not self.in_body
         read = self._read = []
+        self.parts = 0
         self._piece_bytes = len(data)
         self._is_split = self.in_head
         if self.in_head or is_idle:
@@ -200,11 +208,21 @@ class RequestReader:
             raise self._body_too_long()
         if not self._is_proven:
             self._connection.take_unproven(len(body))
-        if len(body) < CHUNK_BYTES_LEAST:
+        self.parts += 1
+        size, flood = len(body), self._connection.flood
+        if size < (CHUNK_BYTES_LEAST_PROVEN if self._is_proven else CHUNK_BYTES_LEAST):
             self._small += 1
             if self._small > 1:  # a small body comes in one
-                self._connection.flood.note()
-        self._body.append(body)
+                flood.note()
+        elif flood.control and self._is_proven:
+            flood.work += 1
+        last = self._body[-1] if self._body else None
+        if last is None or size >= CHUNK_BYTES_LEAST:
+            self._body.append(body)
+        elif isinstance(last, bytearray):
+            last += body
+        else:
+            self._body.append(bytearray(body))
 
     def on_message_complete(self) -> None:
         """Hand the request on."""
@@ -220,7 +238,7 @@ class RequestReader:
             keep_alive=self._parser.should_keep_alive(),
             is_http_1_1=self._is_http_1_1,
         )
-        whole = body[0] if len(body) == 1 else b"".join(body)
+        whole = bytes(body[0]) if len(body) == 1 else b"".join(body)
         self._read.append(head)
         self._connection.request_read(Request(self._connection, head, whole))
 
