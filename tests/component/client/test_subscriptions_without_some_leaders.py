@@ -15,6 +15,7 @@ from angarium.api import Interest
 from angarium.client import Client, SyncClient
 from angarium.client.contract.subscribing import RemoteSubscription
 from angarium.client.reading.starts import LATEST
+from angarium.client.routes import Routes
 from angarium.errors import AngariumError, DeadlineExceeded, NotFound, NotLeader, Unreachable
 from angarium.node.timekeeping import wall_clock
 from angarium.wire import Hello, Role, dial
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.component.client.fake_broker import Cluster
     from tests.component.wire.running import Runner
+
+    from angarium.wire import Connection
 
 GONE = "t[1] has 0 of 3 replicas: it cannot take records until 2 are there"
 
@@ -179,5 +182,58 @@ def test_over_the_contract_a_partition_may_end_alone_where_that_is_allowed(run: 
                         await anext(each)
                 await subscription.close()
                 await connection.close(timeout_s=1.0)
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_silent", [True, False], ids=["silent", "refusing"])
+def test_a_node_that_cannot_be_dialled_delays_its_own_partitions_alone(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
+) -> None:
+    found = Routes.reading_connection
+
+    async def dialled(routes: Routes, topic: str, partition: int) -> Connection:
+        if partition == 1:
+            if is_silent:
+                await asyncio.Event().wait()
+            raise Unreachable("planted")
+        return await found(routes, topic, partition)
+
+    async def main() -> None:
+        async with without_a_home(lost=(), request_timeout_s=4.0) as (cluster, client, _):
+            monkeypatch.setattr(Routes, "reading_connection", dialled)
+            records = client.subscribe("t", start="earliest")
+            beginning = asyncio.ensure_future(records.begin())
+            for number in (0, 2):
+                listeners = cluster.partition("t", number).listeners
+                await eventually(lambda listeners=listeners: bool(listeners))  # type: ignore[misc]
+            if not is_silent:
+                await beginning
+                assert records.waiting_for.keys() == {("t", 1)}
+                got = await taken(records, 2)
+                assert sorted(one.partition for one in got) == [0, 2]
+                monkeypatch.undo()
+                (one,) = await taken(records, 1)
+                assert (one.partition, one.value) == (1, b"old")
+                await eventually(lambda: not records.waiting_for)
+            beginning.cancel()
+            await asyncio.wait([beginning])
+            await records.close()
+
+    run(main())
+
+
+def test_over_the_contract_a_dropped_partition_is_forgotten(run: Runner) -> None:
+    async def main() -> None:
+        async with without_a_home(lost=()) as (cluster, _, _):
+            connection = await dial(
+                host=LOCALHOST, port=cluster.nodes[0].port, hello=Hello(role=Role.CLIENT)
+            )
+            want = Interest(topic="t", partition=0, start=LATEST, may_fail_alone=True)
+            subscription = RemoteSubscription(connection, [want])
+            await subscription.drop("t", 0)
+            assert not subscription._alone
+            await subscription.close()
+            connection.abort()
 
     run(main())

@@ -79,7 +79,7 @@ class RemoteSubscription:
                 if partition is None:
                     continue
                 if isinstance(told, Ended) and told.code == LayoutChanged.code:
-                    del self._partitions[told.number]
+                    self._leave(told.number)
                     yield Delivery(
                         topic=partition.topic,
                         partition=partition.partition,
@@ -91,7 +91,7 @@ class RemoteSubscription:
                     error = error_of(Failure(told.code, told.message))
                     if told.number not in self._alone:
                         raise error
-                    del self._partitions[told.number]
+                    self._leave(told.number)
                     yield Delivery(
                         topic=partition.topic,
                         partition=partition.partition,
@@ -126,7 +126,7 @@ class RemoteSubscription:
         """Deliver nothing more of a partition."""
         dropped = [one for one, known in self._partitions.items() if known == (topic, partition)]
         for number in dropped:
-            del self._partitions[number]
+            self._leave(number)
             await self._stream.send(Drop(number))
 
     async def close(self) -> None:
@@ -142,6 +142,11 @@ class RemoteSubscription:
             await self._connection.request(
                 Operation.DESCRIBE_TOPIC, topic, timeout_s=self._timeout_s
             )
+
+    def _leave(self, number: int) -> None:
+        """Forget a partition that is delivered no longer."""
+        del self._partitions[number]
+        self._alone.discard(number)
 
     def _want(self, interest: Interest) -> Want:
         number = next(self._numbers)

@@ -77,6 +77,8 @@ class Absent:
         """Decide again which partitions are waited for, by the cluster's description of topics."""
         known = set(cursors)
         self._since = {one: since for one, since in self._since.items() if one in known}
+        self._links = {one: link for one, link in self._links.items() if one in known}
+        self._told &= known
         now = self._clock()
         for cursor, since in list(self._since.items()):
             info = infos.get(cursor.topic)

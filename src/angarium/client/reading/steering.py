@@ -211,19 +211,56 @@ class Steering:
         unknown = [cursor for cursor in idle if cursor.next_offset is None]
         await asyncio.gather(*map(self._look_up, unknown))
         idle = [cursor for cursor in idle if cursor.next_offset is not None]
-        ways: dict[Connection, list[Cursor]] = {}
         # Of this moment: nothing that comes while connections are made opens a gate.
         for topic in {cursor.topic for cursor in idle}:
             self._look_at_gates(topic)
         free = [cursor for cursor in idle if self._may_go_on(cursor)]
         self._is_held = len(free) < len(idle)
-        # All at once, so that connections that are slow to open are not waited for one by one.
+        await self._read(free)
+
+    async def _read(self, cursors: list[Cursor]) -> None:
+        """Open streams for partitions, each as soon as the connection to its node is open.
+
+        A node that cannot be reached, or does not answer, delays the partitions read from it alone.
+        Raises an error of a stream, or a dial's that is not retriable, after all have been tried.
+        """
         way = self._reach.routes.reading_connection
-        found = await asyncio.gather(*(way(one.topic, one.partition) for one in free))
-        for connection, cursor in zip(found, free, strict=True):
-            ways.setdefault(connection, []).append(cursor)
-        for connection, cursors in ways.items():
-            await self._read_over(connection, cursors)
+        began = self._time()
+        dials = {asyncio.create_task(way(one.topic, one.partition)): one for one in cursors}
+        readings: set[asyncio.Task[None]] = set()
+        errors: list[AngariumError] = []
+        try:
+            while dials or readings:
+                done, _ = await asyncio.wait(
+                    {*dials, *readings}, return_when=asyncio.FIRST_COMPLETED
+                )
+                ways: dict[Connection, list[Cursor]] = {}
+                for dial in [one for one in dials if one in done]:
+                    cursor = dials.pop(dial)
+                    try:
+                        connection = dial.result()
+                        if self.cursors.get((cursor.topic, cursor.partition)) is cursor:
+                            ways.setdefault(connection, []).append(cursor)
+                    except AngariumError as error:
+                        if not error.retriable:
+                            errors.append(error)
+                        self._absent.refused(cursor, error, after_s=self._time() - began)
+                for reading in readings & done:
+                    readings.discard(reading)
+                    try:
+                        reading.result()
+                    except AngariumError as error:
+                        errors.append(error)
+                for connection, found in ways.items():
+                    readings.add(asyncio.create_task(self._read_over(connection, found)))
+        finally:
+            left = {*dials, *readings}
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.gather(*left, return_exceptions=True)
+        if errors:
+            raise next((one for one in errors if not one.retriable), errors[0])
 
     async def _discover(self) -> None:
         """Find the partitions of all wanted topics, and which of them are read the long way."""
