@@ -9,7 +9,8 @@ A node that was silent for two of the longest election timeouts, and the way the
 (decision 0027), counts as unreachable: requests to it fail at once, its quiescent groups wake, and
 readiness, `cluster status` and metrics say so. After twice that its connections are aborted, which
 ends whatever still waits for an answer, and the link dials anew. Until then they stay: a node that
-was only paused goes on where it was.
+was only paused goes on where it was. While the link to a node is down, the connections that the
+node has dialled are measured, and aborted, in the same way.
 """
 
 from __future__ import annotations
@@ -102,19 +103,24 @@ class Liveness:
     def look(self) -> None:
         """Look once: ping where nothing came, and mark or abort what was silent for too long."""
         peers = self._node.peers
-        linked = [one for one in peers.ids if peers.control(one) is not None]
+        found = {one: list(self._connections(one)) for one in peers.ids}
+        connected = {one: connections for one, connections in found.items() if connections}
         heard: set[NodeId] = set()
-        for one in linked:
-            for connection in self._connections(one):
-                if connection.take_heard():
-                    heard.add(one)
+        for one, connections in connected.items():
+            # Of all of them: what came over one must not count at the next look.
+            news = [connection.take_heard() for connection in connections]
+            if True in news:
+                heard.add(one)
+                continue
             control = peers.control(one)
-            if control is not None and one not in heard:
-                control.ping()
-        self._beats.look(linked, heard=heard)
-        for one in linked:
+            for connection in connections if control is None else (control,):
+                connection.ping()
+        self._beats.look(connected, heard=heard)
+        for one in connected:
             if self._beats.is_given_up(one):
                 self._abort(one)
+            elif peers.control(one) is None:
+                continue  # it is unreachable anyhow
             elif self._beats.is_silent(one) != peers.is_silent(one):
                 self._mark(one)
 

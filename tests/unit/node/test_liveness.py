@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from angarium.ids import NodeId
-from angarium.node.liveness import ABORT_FACTOR, PATIENCE_S_MIN, Beats, patience_s
+from angarium.node.liveness import ABORT_FACTOR, PATIENCE_S_MIN, Beats, Liveness, patience_s
 
 ONE, TWO = NodeId(1), NodeId(2)
 LOOK_S = 0.2
@@ -90,3 +93,51 @@ def test_a_node_is_silent_exactly_when_nothing_came_for_so_long(
         found.look([ONE], heard=[ONE] if one else [])
     quiet = next((at for at, one in enumerate(reversed(heard)) if one), len(heard))
     assert found.is_silent(ONE) == (quiet * LOOK_S >= allowed)
+
+
+class Dialled:
+    """A connection that a silent node has dialled."""
+
+    def __init__(self) -> None:
+        self.is_heard = False
+        self.pings = 0
+        self.gave_up = ""
+
+    def take_heard(self) -> bool:
+        is_heard, self.is_heard = self.is_heard, False
+        return is_heard
+
+    def ping(self) -> None:
+        self.pings += 1
+
+    def give_up(self, why: str) -> None:
+        self.gave_up = why
+
+
+def test_what_a_node_has_dialled_is_measured_while_the_link_to_it_is_down() -> None:
+    dialled, marks = Dialled(), list[NodeId]()
+    peers = SimpleNamespace(
+        ids=[ONE],
+        control=lambda _: None,
+        connections=lambda _: [],
+        is_silent=lambda _: False,
+        mark=lambda node, **_: marks.append(node),
+    )
+    replica = SimpleNamespace(election_ticks=10, vouch_ticks=4)
+    node: Any = SimpleNamespace(
+        peers=peers,
+        admission=SimpleNamespace(guests_of=lambda _: [dialled]),
+        host=SimpleNamespace(round_trips=SimpleNamespace(of=lambda _: 0)),
+        config=SimpleNamespace(tick_ms=50, host_config=SimpleNamespace(replica=replica)),
+    )
+    liveness = Liveness(node)
+    for _ in range(looks(PATIENCE_S)):
+        liveness.look()
+    assert dialled.pings == looks(PATIENCE_S)
+    dialled.is_heard = True
+    for _ in range(looks(ABORT_FACTOR * PATIENCE_S)):
+        liveness.look()
+    assert not dialled.gave_up
+    liveness.look()
+    assert "silent" in dialled.gave_up
+    assert not marks, "a node without a link is unreachable already"
