@@ -12,6 +12,7 @@ the catalog itself: that is how it learns who it is.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
@@ -19,6 +20,7 @@ import msgspec
 from angarium.addresses import dialled
 from angarium.errors import AngariumError, OutcomeUnknown
 from angarium.ids import CATALOG_GROUP, Incarnation, NodeId, replica_id
+from angarium.node.bindings import WARN_S
 from angarium.replica.scrutiny import Objection
 from angarium.security.tls import UntrustedNode
 from angarium.wire import HandshakeRefused, Hello, Role, Unreachable, dial
@@ -52,6 +54,10 @@ class Admission:
         self._doubles: dict[tuple[int, object], float] = {}
         """Nodes, and processes that greeted as them while another process of theirs lived; until
         when that counts as known."""
+        self._warned: dict[NodeId, float] = {}
+        """Members that were asked about a registration that was refused; until when none of them is
+        asked again."""
+        self._is_warning = False
         self._looking: set[asyncio.Task[None]] = set()
         self.on_refusal: Callable[[str, AngariumError], None] | None = None
         """Told of each that was not taken for a node: as what it came, and why not."""
@@ -278,6 +284,30 @@ class Admission:
                 f"node {command.node} is alive, and only one that is down can be replaced: stop "
                 "it first, or come in as a new node, without an id"
             )
+
+    async def warn(self, command: NodeRegister) -> None:
+        """Have the member that a refused registration is about log a warning.
+
+        At most once in `WARN_S` for a member, and one at a time: requests to join need no token to
+        be refused, and must not make this node dial others as often as they come.
+        """
+        machine, now = self._machine, _now()
+        known = None
+        if machine is not None:
+            known = machine.nodes.known_as(command.node, command.incarnation)
+        if known is None or self._is_warning or known.id in self._warned_by(now):
+            return
+        self._warned[known.id] = now + WARN_S
+        self._is_warning = True
+        try:
+            with suppress(AngariumError):
+                await self.check_not_alive(command)
+        finally:
+            self._is_warning = False
+
+    def _warned_by(self, now: float) -> dict[NodeId, float]:
+        self._warned = {node: until for node, until in self._warned.items() if until > now}
+        return self._warned
 
     async def _is_alive(self, node: NodeId) -> bool:
         connection = self._node.peers.connection(node)

@@ -10,10 +10,9 @@ its number is bound to, and one whose NAME was removed.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from angarium.errors import AngariumError, InvalidArgument, JoinRefused
+from angarium.errors import InvalidArgument, JoinRefused
 from angarium.ids import NodeId
 from angarium.machine.catalog import Labels, NodeJoin, NodeRegister, NodeRegistered
 from angarium.machine.catalog.join_tokens import UNKNOWN, used_up
@@ -80,8 +79,7 @@ async def _admitted(node: MemberNode, command: NodeRegister, token: str) -> Node
             return command  # a member, with its data, that tells where it is now
     if not token:
         if lacks is not None:
-            with suppress(AngariumError):  # the node that it is about logs a warning
-                await node.admission.check_not_alive(command)
+            await node.admission.warn(command)
         raise JoinRefused(MISSING if lacks is None else f"{lacks.message}; {MADE_BY}")
     digest = token_digest(token)
     if is_join_token(token) and catalog.join_token(digest) is None:

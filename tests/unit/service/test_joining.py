@@ -34,6 +34,7 @@ class Scene:
         )
         self.entries: list[object] = []
         self.caught_up = 0
+        self.warned: list[object] = []
         submit = self.catalog.submit
 
         async def noted(command: Any) -> Any:
@@ -46,13 +47,16 @@ class Scene:
         async def not_alive(_: object) -> None:
             pass
 
+        async def warn(command: object) -> None:
+            self.warned.append(command)
+
         self.catalog.submit = noted  # type: ignore[method-assign]
         self.catalog.catch_up = catch_up  # type: ignore[method-assign]
         self.now = Micros(1_000)
         self._node = SimpleNamespace(
             catalog=self.catalog,
             config=SimpleNamespace(asks_for_join_tokens=asks),
-            admission=SimpleNamespace(check_not_alive=not_alive),
+            admission=SimpleNamespace(check_not_alive=not_alive, warn=warn),
             now=lambda: self.now,
         )
 
@@ -167,6 +171,7 @@ def test_another_nodes_certificate_is_refused_before_anything_is_written() -> No
         with pytest.raises(JoinRefused, match=r"NAME a.*cluster invite"):
             scene.ask(incarnation=incarnation, node=node, name="b")
     assert scene.entries == []
+    assert len(scene.warned) == 3
     assert scene.ask(incarnation=1, node=1, name="a") == 1
     assert scene.ask(incarnation=9, name="c") == 3, "without authentication a new one needs nothing"
 
