@@ -231,7 +231,8 @@ def _name(value: object) -> str:
 
 
 def _roles(value: object) -> frozenset[str]:
-    listed = value.split() if isinstance(value, str) else value
+    # Only at spaces, as scopes are: other blanks of Unicode would make two roles of one name.
+    listed = list(filter(None, value.split(" "))) if isinstance(value, str) else value
     if not isinstance(listed, list):
         return frozenset()
     # Not the first ones of them: one that is left out may forbid what another one allows.

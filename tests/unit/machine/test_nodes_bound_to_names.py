@@ -138,6 +138,23 @@ def test_a_removed_name_takes_a_join_token_to_come_back() -> None:
     assert_refused(catalog.register("b", 14), "JOIN_REFUSED", "with node 3")
 
 
+@pytest.mark.parametrize("disk", [11, 12], ids=["the same disk", "an empty disk"])
+def test_a_name_that_was_replaced_takes_a_join_token_to_come_back(disk: int) -> None:
+    """Its key may be stolen, which is why it was replaced."""
+    catalog = Bound()
+    catalog.register("a", 11)
+    catalog.invite()
+    catalog.register("b", disk, 1, token=TOKEN)
+    assert catalog.name(1) == "b"
+    again = CatalogMachine()
+    again.restore(catalog.machine.snapshot())
+    catalog.machine = again
+    assert_refused(catalog.register("a", 19), "JOIN_REFUSED", "removed")
+    # The number that gave it up goes on with the new one.
+    catalog.register("b", disk, 1)
+    assert catalog.machine.nodes.by_id[NodeId(1)].incarnation == disk
+
+
 def test_removed_data_are_refused_for_ever_also_with_a_join_token() -> None:
     catalog = Bound()
     catalog.register("a", 11)

@@ -99,6 +99,9 @@ def test_claims_may_lie_inside_others_as_keycloak_has_them() -> None:
     assert (found.name, found.roles) == ("alice", frozenset({"operator"}))
     spaced = asyncio.run(Issuer().checking(role_claim="scope").claims(signed(scope="a b")))
     assert spaced.roles == {"a", "b"}
+    # A blank that is no space is part of a name, and of none that can be printed.
+    blank = signed(scope="a b\u00a0admin c\u2028admin")
+    assert asyncio.run(Issuer().checking(role_claim="scope").claims(blank)).roles == {"a"}
     none = asyncio.run(Issuer().checking(role_claim="missing.there").claims(signed()))
     assert none.roles == frozenset()
 

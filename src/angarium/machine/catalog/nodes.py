@@ -14,7 +14,7 @@ import msgspec
 
 from angarium.errors import InvalidArgument, JoinRefused, NotFound, PreconditionFailed
 from angarium.ids import NodeId
-from angarium.machine.catalog.removed_nodes import RemovedNode, RemovedNodes
+from angarium.machine.catalog.removed_nodes import STAYS, RemovedNode, RemovedNodes
 from angarium.machine.catalog.values import LevelRaised, Node, NodeRegistered
 from angarium.machine.outcomes import Done, Refused, limited, refused
 
@@ -74,8 +74,8 @@ class Nodes:
             self.next_id += 1
         else:
             node_id = old.id
-        if old is not None and old.incarnation != command.incarnation:
-            self._note_removed(RemovedNode(node_id, old.incarnation))
+        if old is not None:
+            self._note_given_up(old, command)
         self.by_id[node_id] = Node(
             id=node_id,
             incarnation=command.incarnation,
@@ -189,6 +189,13 @@ class Nodes:
 
     def _is_bound(self, name: str) -> bool:
         return any(one.name == name for one in self.by_id.values())
+
+    def _note_given_up(self, old: Node, command: NodeRegister) -> None:
+        """Remember the disk and the NAME that a number had, if it has another one now."""
+        incarnation = STAYS if old.incarnation == command.incarnation else old.incarnation
+        name = old.name if command.name not in ("", old.name) else ""
+        if incarnation != STAYS or name:
+            self._note_removed(RemovedNode(old.id, incarnation, name))
 
     def _note_removed(self, removed: RemovedNode) -> None:
         if self.level >= BOUND_NAMES_LEVEL:

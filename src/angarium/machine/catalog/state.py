@@ -116,7 +116,7 @@ def catalog_frames(machine: CatalogMachine) -> Iterator[bytes]:
         (Part.JOIN_TOKENS, list(machine.join_tokens.by_digest.values())),
         (Part.RECOVERIES, list(machine.recoveries.by_group.values())),
         (Part.PREDECESSORS, list(machine.predecessors.rows)),
-        (Part.REMOVED, list(nodes.removed.by_incarnation.values())),
+        (Part.REMOVED, list(nodes.removed.rows.values())),
         (Part.DECOY_KEY, [machine.decoy_key] if machine.decoy_key else []),
     )
 
