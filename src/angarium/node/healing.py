@@ -54,6 +54,8 @@ class Healing:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._drawn: dict[RaftGroupId, Incarnation] = {}
+        self._was_current = False
+        """Whether the catalog was current here when it was found damaged."""
         self._had_only_vote = False
         """Whether this node alone could say what the catalog is, as far as the others know."""
 
@@ -64,12 +66,23 @@ class Healing:
         level = logging.INFO if fate is Fate.MENDED else logging.WARNING
         if fate in (Fate.LOST, Fate.CONTRADICTED):
             level = logging.ERROR
-        if fate in (Fate.FOUND, Fate.LOST) and group == CATALOG_GROUP:
-            # Until there is another copy, or this one was opened again and has caught up, nothing
-            # is made or removed by it.
-            self._node.catalog.is_current = False
+        if group == CATALOG_GROUP:
+            self._hear_of_catalog(fate)
         extra = {"partition": self._name(group), "what": what}
         _log.log(level, _NEWS[fate], extra=extra)
+
+    def _hear_of_catalog(self, fate: Fate) -> None:
+        catalog = self._node.catalog
+        if fate in (Fate.FOUND, Fate.LOST):
+            # Until there is another copy, or this one was opened again and has caught up, nothing
+            # is made or removed by it.
+            self._was_current = self._was_current or catalog.is_current
+            catalog.is_current = False
+        elif fate is Fate.MENDED and self._was_current:
+            # At a start the node is about to introduce itself. Found while it runs, nothing else
+            # would ask the leader how far the catalog is.
+            self._was_current = False
+            catalog.introduce_again()
 
     def reasons(self) -> Iterator[str]:
         """Say of every replica that is damaged what is being done, or is to be done, about it."""

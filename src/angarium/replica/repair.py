@@ -9,13 +9,16 @@ must come back as somebody else (`IdentityLost`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import CorruptData
 from angarium.ids import Index, Term
 from angarium.replica.peers import EntriesReply, EntriesRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from angarium.ids import RaftGroupId, ReplicaId
     from angarium.log.wal import Damage
     from angarium.raft.messages import Entry
@@ -63,7 +66,7 @@ class Repair:
         "_collected",
         "_gone_at",
         "_group",
-        "_high",
+        "_holes",
         "_id",
         "_next",
         "_peers",
@@ -76,15 +79,16 @@ class Repair:
         *,
         group: RaftGroupId,
         replica: ReplicaId,
-        low: Index,
-        high: Index,
+        holes: Sequence[tuple[Index, Index]],
         term_max: Term,
         peers: tuple[ReplicaId, ...],
     ) -> None:
         self._group = group
         self._id = replica
-        self._next = low
-        self._high = high
+        self._holes = deque(holes)
+        """What is still missing, as first and last entries, upward. What is whole in between is not
+        asked for: a peer may lack just that."""
+        self._next = holes[0][0] if holes else Index(0)
         self._term_max = term_max
         self._peers = [peer for peer in peers if peer != replica]
         self._turn = 0
@@ -94,12 +98,6 @@ class Repair:
         """Peers whose log begins behind the next missing entry."""
         self._collected: list[Entry] = []
 
-    @classmethod
-    def of_nothing(cls, group: RaftGroupId, replica: ReplicaId) -> Self:
-        """Return a repair that is complete: the replica is only opened again."""
-        low, high = Index(1), Index(0)
-        return cls(group=group, replica=replica, low=low, high=high, term_max=Term(0), peers=())
-
     @property
     def entries(self) -> tuple[Entry, ...]:
         """What has been fetched so far, in order."""
@@ -108,21 +106,21 @@ class Repair:
     @property
     def is_complete(self) -> bool:
         """True once every missing entry is here."""
-        return self._next > self._high
+        return not self._holes
 
     def heard_from(self, peer: ReplicaId) -> None:
-        """Note somebody who is alive, and therefore worth asking."""
+        """Note a peer that is alive, and therefore worth asking."""
         if peer != self._id and peer not in self._peers:
             self._peers.append(peer)
 
     def request(self) -> EntriesRequest | None:
-        """Return the next question, put to each peer in turn; None while nobody is known."""
+        """Return the next question, put to each peer in turn; None while no peer is known."""
         if not self._peers or self.is_complete:
             return None
         peer = self._peers[self._turn % len(self._peers)]
         self._turn += 1
         self._asked += 1
-        return EntriesRequest(self._group, self._id, peer, self._next, self._high)
+        return EntriesRequest(self._group, self._id, peer, self._next, self._holes[0][1])
 
     @property
     def is_hopeless(self) -> bool:
@@ -134,19 +132,46 @@ class Repair:
         is_in_vain = self._asked > ASKED_MAX * len(self._peers)
         return bool(self._gone_at) and (is_in_vain or self._gone_at.issuperset(self._peers))
 
-    def receive(self, reply: EntriesReply) -> None:
-        """Take entries that continue what is here."""
-        if reply.sender not in self._peers:
-            return  # nobody asked it
+    def receive(self, reply: EntriesReply) -> bool:
+        """Take entries that continue what is here; return whether there were any."""
+        if reply.sender not in self._peers or self.is_complete:
+            return False  # not asked, or asked more than once
         if reply.compacted and reply.low == self._next:
             self._gone_at.add(reply.sender)
-            return
+            return False
+        before, has_taken = self._next, False
         for entry in reply.entries:
-            before = self._collected[-1].term if self._collected else Term(1)
-            if not before <= entry.term <= self._term_max:
-                return  # terms only grow along a log, up to the newest that this replica knew
-            if entry.index == self._next and entry.index <= self._high:
+            term = self._collected[-1].term if self._collected else Term(1)
+            if not term <= entry.term <= self._term_max:
+                break  # terms only grow along a log, up to the newest that this replica knew
+            if not self.is_complete and entry.index == self._next:
                 self._collected.append(entry)
-                self._next = Index(entry.index + 1)
-                self._asked = 0
-                self._gone_at.clear()
+                self._advance()
+                has_taken = True
+        if has_taken:
+            assert self._next > before or self.is_complete
+            self._asked = 0
+            self._gone_at.clear()
+        return has_taken
+
+    def _advance(self) -> None:
+        if self._next < self._holes[0][1]:
+            self._next = Index(self._next + 1)
+            return
+        self._holes.popleft()
+        if self._holes:
+            self._next = self._holes[0][0]
+
+
+def in_stretches(entries: Sequence[Entry], *, above: Index) -> Iterator[list[Entry]]:
+    """Yield the entries above an index, divided where they do not follow one another."""
+    stretch: list[Entry] = []
+    for entry in entries:
+        if entry.index <= above:
+            continue
+        if stretch and entry.index != stretch[-1].index + 1:
+            yield stretch
+            stretch = []
+        stretch.append(entry)
+    if stretch:
+        yield stretch

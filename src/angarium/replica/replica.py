@@ -646,6 +646,16 @@ class Replica:
         if not self.is_busy and not self.halted:
             yield from self.snapshots.shorten_log(is_patient=is_patient)
 
+    def remember_commit(self) -> None:
+        """Make the commit index durable with the next sync: up to there peers have the same log."""
+        log = self._wal.log(self.group)
+        state = structs.replace(log.hard_state, commit=min(self.raft.commit, log.last_index()))
+        with suppress(StorageError):
+            if state.commit > log.hard_state.commit:
+                self._unwritten = state
+                self._write(())
+                self._outbox.after_sync(self, ())
+
     def close(self) -> None:
         """Let go of everything; callers that still wait are told that the outcome is unknown."""
         self.is_closed = True

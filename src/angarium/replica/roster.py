@@ -28,7 +28,7 @@ from angarium.replica.partition_files import folders_in
 from angarium.replica.partition_replica import RELUCTANT_TIMEOUTS
 from angarium.replica.partition_snapshot import empty_partition
 from angarium.replica.peers import EntriesReply
-from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch
+from angarium.replica.repair import IdentityLost, Repair, entries_to_refetch, in_stretches
 from angarium.replica.sleeping import Sleepers
 from angarium.replica.witness import WITNESS_STATE, WITNESS_TIMEOUTS, WitnessReplica
 
@@ -396,8 +396,7 @@ class Roster:
         self.repairs[group] = Repair(
             group=group,
             replica=self.own_ids.in_group(group),
-            low=missing[0],
-            high=missing[1],
+            holes=log.holes(),
             term_max=log.hard_state.term,
             peers=(*conf_state.voters, *conf_state.voters_outgoing, *conf_state.learners),
         )
@@ -462,10 +461,18 @@ class Roster:
         up would cost the group a copy of everything that is intact.
         """
         committed = replica.raft.commit
+        # Also for a crash in the middle of the repair: the next one goes by what the log says.
+        replica.remember_commit()
         self._take_down(group)
         if not self._begin_repair(group, committed=committed):
             # A snapshot stands for all that was damaged: opened again, the replica needs no peer.
-            self.repairs[group] = Repair.of_nothing(group, self.own_ids.in_group(group))
+            self.repairs[group] = Repair(
+                group=group,
+                replica=self.own_ids.in_group(group),
+                holes=(),
+                term_max=Term(0),
+                peers=(),
+            )
 
     def _as_halted(self, group: RaftGroupId, damage: CorruptData) -> CorruptData:
         """Return damage to files that are not to be given up as what it is, if that is so."""
@@ -507,7 +514,8 @@ class Roster:
     def _go_on_with_repairs(self) -> None:
         """Let one tick pass for replicas whose log is being fetched from peers."""
         for group, repair in list(self.repairs.items()):
-            if repair.is_complete:
+            # A snapshot that was being saved meanwhile may stand for the rest.
+            if repair.is_complete or self.wal.log(group).damaged is None:
                 self._finish_repair(group, repair)
             elif repair.is_hopeless:
                 # It comes back empty, as another one.
@@ -531,14 +539,17 @@ class Roster:
         try:
             entries = log.entries(request.low, Index(high + 1), self._message_bytes_max)
         except Compacted:
-            self.outbox.tell(EntriesReply.of(request, (), compacted=True))
+            # A witness keeps only the end of the log: what it has not, others may have.
+            if not self.own_ids.is_witness(group):
+                self.outbox.tell(EntriesReply.of(request, (), compacted=True))
         except (Unavailable, CorruptData):
             pass  # damaged here as well
         else:
             self.outbox.tell(EntriesReply.of(request, entries, compacted=False))
 
     def _take_repair(self, reply: EntriesReply, repair: Repair) -> None:
-        repair.receive(reply)
+        if not repair.receive(reply):
+            return  # asked again with the next tick
         if repair.is_complete:
             self._finish_repair(reply.group, repair)
             return
@@ -549,13 +560,17 @@ class Roster:
     def _finish_repair(self, group: RaftGroupId, repair: Repair) -> None:
         if group in self._fallen:
             return  # a thread still writes files of the replica that was taken down
-        entries = repair.entries
+        log = self.wal.log(group)
+        count = 0
         try:
-            if entries:
-                self.wal.repair(group, entries)
+            for stretch in in_stretches(repair.entries, above=Index(log.snapshot_index)):
+                # On a disk that was full what came before it is in its place already.
+                if log.damaged is not None and stretch[0].index not in log.repaired:
+                    self.wal.repair(group, stretch)
+                    count += len(stretch)
         except DiskFull:
             return  # again with the next tick
         del self.repairs[group]
-        self.outbox.damage.note(Fate.MENDED, group, f"{len(entries)} entries of its log")
+        self.outbox.damage.note(Fate.MENDED, group, f"{count} entries of its log")
         # Whatever this replica promises from now on is synced after what it repaired.
         self._start(group)

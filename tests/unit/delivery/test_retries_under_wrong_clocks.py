@@ -7,7 +7,7 @@ from tests.unit.delivery.model import SECOND, Leader
 
 from angarium.delivery import Waiting
 from angarium.delivery.retry_times import STALE_MAX, RetryTimes
-from angarium.ids import Micros, Offset
+from angarium.ids import Index, Micros, Offset
 from angarium.kinds import LENT_KINDS, GroupKind
 from angarium.machine.changes import Ack, GroupSettings, Open, Retry
 from angarium.testing.memory_records import Slot
@@ -166,7 +166,7 @@ def test_a_record_may_be_settled_between_its_retry_and_the_answer(kind: GroupKin
     proposals = leader.log.popleft()
     outcomes = [leader.commit(one.change) for one in proposals]
     assert 0 in leader.group.attempts
-    leader.commit(Ack("g", leader.group.generation, (0, 1)))
+    leader.commit(Ack("g", Index(leader.group.generation), (0, 1)))
     assert 0 not in leader.group.attempts
     for one, outcome in zip(proposals, outcomes, strict=True):
         leader.delivery.confirmed(one.number, outcome, now=leader.now)

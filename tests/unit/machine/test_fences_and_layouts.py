@@ -177,7 +177,7 @@ def test_a_name_that_begins_behind_a_fence_has_nothing_before_it() -> None:
 def test_a_question_is_never_staged() -> None:
     partition = Numbered()
     assert not partition.has(3, 0)
-    assert not partition.machine.numbering.transactions.stages
+    assert not partition.machine.open_stages()
     outcome = partition.publish(3, 0)
     assert isinstance(outcome, Decided)
     assert (outcome.repeated, outcome.next_offset) == (False, 1)

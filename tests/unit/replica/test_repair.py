@@ -8,7 +8,13 @@ from angarium.ids import Index, RaftGroupId, ReplicaId, Term
 from angarium.log.wal import Damage
 from angarium.raft.messages import Entry
 from angarium.replica.peers import EntriesReply, EntriesRequest
-from angarium.replica.repair import ASKED_MAX, IdentityLost, Repair, entries_to_refetch
+from angarium.replica.repair import (
+    ASKED_MAX,
+    IdentityLost,
+    Repair,
+    entries_to_refetch,
+    in_stretches,
+)
 
 ME, A, B = ReplicaId(1), ReplicaId(2), ReplicaId(3)
 
@@ -49,8 +55,7 @@ def test_a_repair_asks_each_peer_in_turn_and_never_itself() -> None:
     repair = Repair(
         group=RaftGroupId(1),
         replica=ME,
-        low=Index(5),
-        high=Index(7),
+        holes=[(Index(5), Index(7))],
         term_max=Term(9),
         peers=(ME, A, B),
     )
@@ -62,8 +67,7 @@ def test_a_repair_without_peers_waits_until_somebody_is_heard() -> None:
     repair = Repair(
         group=RaftGroupId(1),
         replica=ME,
-        low=Index(5),
-        high=Index(7),
+        holes=[(Index(5), Index(7))],
         term_max=Term(9),
         peers=(),
     )
@@ -78,8 +82,7 @@ def test_a_repair_takes_entries_in_order_and_none_twice() -> None:
     repair = Repair(
         group=RaftGroupId(1),
         replica=ME,
-        low=Index(5),
-        high=Index(7),
+        holes=[(Index(5), Index(7))],
         term_max=Term(9),
         peers=(A,),
     )
@@ -95,8 +98,7 @@ def repair_of(*peers: ReplicaId) -> Repair:
     return Repair(
         group=RaftGroupId(1),
         replica=ME,
-        low=Index(5),
-        high=Index(7),
+        holes=[(Index(5), Index(7))],
         term_max=Term(9),
         peers=peers,
     )
@@ -121,3 +123,25 @@ def test_a_peer_that_may_still_have_the_entries_is_asked_before_the_identity_is_
         assert not repair.is_hopeless
         repair.request()
     assert repair.is_hopeless
+
+
+def test_what_is_whole_between_two_holes_is_not_asked_for() -> None:
+    repair = Repair(
+        group=RaftGroupId(1),
+        replica=ME,
+        holes=[(Index(5), Index(6)), (Index(9), Index(9))],
+        term_max=Term(9),
+        peers=(A,),
+    )
+    asked = repair.request()
+    assert asked is not None
+    assert (asked.low, asked.high) == (5, 6)
+    assert repair.receive(reply(5, 5, 6, 7, 8))
+    asked = repair.request()
+    assert asked is not None
+    assert (asked.low, asked.high) == (9, 9)
+    assert not repair.receive(reply(5, 5, 6))
+    assert repair.receive(reply(9, 9))
+    assert repair.is_complete
+    stretches = in_stretches(repair.entries, above=Index(5))
+    assert [[one.index for one in stretch] for stretch in stretches] == [[6], [9]]

@@ -21,7 +21,7 @@ from angarium.raft.messages import Entry, EntryKind
 from angarium.raft.storage import within_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from angarium.log.wal.report import Damage
     from angarium.log.wal.writer import Touch
@@ -188,17 +188,8 @@ class GroupLog(EntryIndex):
             position += length
         return entries
 
-    def _damaged_range(self) -> tuple[int | None, int | None]:
-        repaired = self.repaired
-        if not repaired:
-            return super()._damaged_range()
-        lost = [
-            index
-            for index in range(self.snapshot_index + 1, self.addressed_last + 1)
-            if index not in repaired
-            and (index < self.base or self.addresses[index - self.base] == HOLE)
-        ]
-        return (lost[0], lost[-1]) if lost else (None, None)
+    def _lost(self) -> Iterator[int]:
+        return (index for index in super()._lost() if index not in self.repaired)
 
     def _note_damage(self) -> None:
         self.damaged = self.damage()

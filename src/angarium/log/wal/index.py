@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from angarium.errors import CorruptData
 from angarium.ids import Index, RaftGroupId, Term
@@ -17,6 +17,9 @@ from angarium.log.wal.format import Row, RowFlag
 from angarium.log.wal.report import Damage
 from angarium.raft.errors import Compacted, Unavailable
 from angarium.raft.messages import HardState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HOLE: Final = 0
 """No frame lies at position 0 of a file, so it stands for "nowhere"."""
@@ -154,14 +157,26 @@ class EntryIndex:
     def _may_have_holes(self) -> bool:
         return self.is_patchy or self.base > self.snapshot_index + 1
 
-    def _damaged_range(self) -> tuple[int | None, int | None]:
-        first = last = None
-        if self.base > self.snapshot_index + 1:
-            first, last = self.snapshot_index + 1, self.base - 1
+    def holes(self) -> list[tuple[Index, Index]]:
+        """Return the first and the last entry of each stretch that is lost, upward."""
+        found: list[tuple[Index, Index]] = []
+        for index in self._lost():
+            if found and found[-1][1] == index - 1:
+                found[-1] = found[-1][0], Index(index)
+            else:
+                found.append((Index(index), Index(index)))
+        return found
+
+    def _lost(self) -> Iterator[int]:
+        yield from range(self.snapshot_index + 1, self.base)
         for offset, where in enumerate(self.addresses):
             if where == HOLE:
-                last = self.base + offset
-                first = last if first is None else first
+                yield self.base + offset
+
+    def _damaged_range(self) -> tuple[int | None, int | None]:
+        first = last = None
+        for last in self._lost():
+            first = last if first is None else first
         return first, last
 
     def row(self) -> Row:
