@@ -104,6 +104,7 @@ class HttpDoor:
             on_answered=self.requests.answered,
             closings=self.closings,
             is_known=None if everybodys is not None else self._is_known,
+            prove=self._prove,
         )
 
     @cached_property
@@ -187,6 +188,10 @@ class HttpDoor:
         if header is None:
             raise self._faces.missing(connection.host)
         return False
+
+    async def _prove(self, header: str | None, connection: Connection) -> None:
+        shown = connection.peer_certificate
+        await self._faces.found(header, source=connection.host, certificate=shown)
 
     async def _log_in(self, header: str | None, *, source: str) -> HttpFace:
         return await self._faces.found(header, source=source)

@@ -94,6 +94,8 @@ class Connection(asyncio.Protocol):
         self._ahead: deque[Request] = deque()
         self._request: Request | None = None
         self._task: asyncio.Task[None] | None = None
+        self._proving: asyncio.Task[None] | None = None
+        """Checks the credentials of a body that is not complete."""
         self._websocket: WebSocket | None = None
         self._is_last = False
         self._thrown_away = 0
@@ -195,7 +197,33 @@ class Connection(asyncio.Protocol):
             if self.flood.is_over:
                 self._refuse(_too_many())
             elif self.flood.is_flooding and not self._is_waiting:
-                self.wait_for_turn()
+                if self._reader.in_body and not self._reader.is_proven:
+                    self._proving = self._loop.create_task(self._prove(self._begin_waiting()))
+                else:
+                    self.wait_for_turn()
+
+    async def _prove(self, go_on: Callable[[], None]) -> None:
+        """Check the credentials of a body before it is complete, and read on after that.
+
+        It comes in small parts: they are work if the client can log in, and a flood if not.
+        """
+        error: AngariumError | None = None
+        try:
+            await self._server.prove(_text(self._reader.authorization), self)
+        except AngariumError as refused:
+            error = refused
+        finally:
+            self._proving = None
+        if self._transport is None:
+            return
+        if self.state is State.CLOSING or error is not None:
+            if error is not None and self.state is not State.CLOSING:
+                self._refuse(error)
+        else:
+            self._reader.is_proven = self.flood.is_proven = True
+            self.flood.begin_anew()
+            self._forget_unproven()
+        go_on()
 
     def wait_for_turn(self) -> None:
         """Read no further in this turn of the loop."""
@@ -264,6 +292,8 @@ class Connection(asyncio.Protocol):
             self._server.end_request()
         if self._task is not None:
             self._task.cancel()
+        if self._proving is not None:
+            self._proving.cancel()
         self._server.left(self)
 
     def pause_writing(self) -> None:
@@ -300,8 +330,7 @@ class Connection(asyncio.Protocol):
         is_known = self._server.is_known
         if is_known is None:
             return True
-        text = None if authorization is None else authorization.decode("latin-1")
-        self.flood.is_proven = is_known(text, self)
+        self.flood.is_proven = is_known(_text(authorization), self)
         return self.flood.is_proven
 
     def take_unproven(self, size: int) -> None:
@@ -577,6 +606,10 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+
+def _text(header: bytes | None) -> str | None:
+    return None if header is None else header.decode("latin-1")
 
 
 def _too_many() -> RequestRefused:

@@ -86,12 +86,17 @@ class RequestReader:
         self._framing_bytes = 0
         self._small = 0
         """Parts of the present body that are smaller than they should be."""
-        self._is_proven = True
+        self.is_proven = True
         """Whether who sends the present body is known."""
         self.in_head = False
         """Whether the head of a request has begun and not ended."""
         self.in_body = False
         """The same for its body."""
+
+    @property
+    def authorization(self) -> bytes | None:
+        """The credentials in the head that was read last."""
+        return self._named.get(b"authorization")
 
     def recognised(self, data: bytes) -> Request | None:
         """Return the request that `data` is, whole and alone, if its head has come before; else
@@ -187,7 +192,7 @@ class RequestReader:
         if self._said_bytes > limits.body_bytes_max:
             raise self._body_too_long()
         has_body = self._said_bytes > 0 or b"transfer-encoding" in named
-        self._is_proven = not has_body or self._connection.check_proof(named.get(b"authorization"))
+        self.is_proven = not has_body or self._connection.check_proof(named.get(b"authorization"))
         if b"content-encoding" in named:
             self._check_encodings()
         if named.get(b"expect", b"").lower() == b"100-continue":
@@ -206,15 +211,15 @@ class RequestReader:
         self._framing_bytes -= len(body)
         if self._body_bytes > self._limits.body_bytes_max:
             raise self._body_too_long()
-        if not self._is_proven:
+        if not self.is_proven:
             self._connection.take_unproven(len(body))
         self.parts += 1
         size, flood = len(body), self._connection.flood
-        if size < (CHUNK_BYTES_LEAST_PROVEN if self._is_proven else CHUNK_BYTES_LEAST):
+        if size < (CHUNK_BYTES_LEAST_PROVEN if self.is_proven else CHUNK_BYTES_LEAST):
             self._small += 1
             if self._small > 1:  # a small body comes in one
                 flood.note()
-        elif flood.control and self._is_proven:
+        elif flood.control and self.is_proven:
             flood.work += 1
         last = self._body[-1] if self._body else None
         if last is None or size >= CHUNK_BYTES_LEAST:

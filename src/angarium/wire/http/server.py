@@ -13,7 +13,7 @@ from angarium.wire.http.known_heads import KnownHeads
 from angarium.wire.listening_server import ListeningServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from angarium.wire.http.http_limits import HttpLimits
     from angarium.wire.http.messages import Answer, Request, Response
@@ -25,6 +25,10 @@ class Problem(Protocol):
 
     def __call__(self, error: Exception, /, *, status: int | None = None) -> Response:
         """Return what to tell about `error`, with another status than its own if one is given."""
+
+
+async def _unchecked(_: str | None, __: Connection) -> None:
+    """Take every client for known."""
 
 
 class HttpServer(ListeningServer):
@@ -39,6 +43,7 @@ class HttpServer(ListeningServer):
         on_answered: Callable[[int, float], None] | None = None,
         closings: Closings | None = None,
         is_known: Callable[[str | None, Connection], bool] | None = None,
+        prove: Callable[[str | None, Connection], Awaitable[object]] = _unchecked,
         served_by: Callable[[], Iterable[tuple[str, str]]] = tuple,
     ) -> None:
         """Prepare; `on_answered` is told the status of each answer and how many seconds it took.
@@ -46,7 +51,8 @@ class HttpServer(ListeningServer):
         `closings` is what handlers close with; the server stops when it is all closed. `is_known`
         tells at once whether a request with this `Authorization`, or on this connection, comes from
         somebody known, and raises `Unauthenticated` for who brings nothing; it is asked before a
-        body is read. Without it everybody is. `served_by` returns headers that every
+        body is read. Without it everybody is. `prove` checks the same with as
+        much work as that takes, and raises why it fails. `served_by` returns headers that every
         answer has; it is asked every second.
         """
         self._served_by = served_by
@@ -68,6 +74,7 @@ class HttpServer(ListeningServer):
         """Clients that do not read what was sent to them, with how many bytes wait and since
         when."""
         self.is_known = is_known
+        self.prove = prove
         self.unproven_bytes = 0
         """Of bodies that are kept for requests whose proof was not looked at yet."""
         self.heads = KnownHeads()

@@ -48,6 +48,29 @@ def test_a_logged_in_upload_of_many_small_chunks_is_no_flood() -> None:
     run(check())
 
 
+def test_the_first_upload_of_a_client_is_no_flood_either_once_its_login_was_checked() -> None:
+    async def check() -> None:
+        async with limited(control_frames_max=1_000) as it:
+            chunks = [LINE % number for number in range(CHUNKS)]
+            assert b"200" in await uploaded(it.port, RIGHT, chunks)
+
+    run(check())
+
+
+def test_an_upload_in_small_chunks_with_a_guess_is_refused_before_it_is_complete() -> None:
+    async def check() -> None:
+        async with limited(control_frames_max=1_000) as it:
+            head = (HEAD % basic("mallory", "guess")).encode()
+            reader, writer = await asyncio.open_connection("127.0.0.1", it.port)
+            writer.write(head + b"%x\r\n%b\r\n" % (len(LINE % 0), LINE % 0) * 50)
+            assert b"401" in await reader.readline()
+            assert b"Connection: close" in await reader.read()
+            assert it.door.server.unproven_bytes == 0
+            writer.close()
+
+    run(check())
+
+
 @pytest.mark.parametrize("who", [RIGHT, basic("mallory", "guess")], ids=["known", "guess"])
 def test_tiny_chunks_end_the_connection(who: str) -> None:
     async def check() -> None:
