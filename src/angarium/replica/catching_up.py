@@ -60,6 +60,11 @@ class Receiver(Protocol):
         """Carry out what the core has decided."""
 
 
+ADOPTION_ROOM_BYTES: Final = 128 << 10
+"""Room on disk, beside its manifest, that a copy needs for marks and footers to take the place of
+what was here. Without it the copy waits."""
+
+
 class CatchingUp:
     """At most one copy under way."""
 
@@ -252,6 +257,9 @@ class CatchingUp:
             # The log caught up by itself meanwhile, and is ahead of what was copied.
             self._copy = None
             copy.importing.discard()
+            return
+        # The old log is closed first, so the switch must not end for want of room.
+        if self._disk.free_bytes() < len(copy.importing.manifest.encode()) + ADOPTION_ROOM_BYTES:
             return
         try:
             # Only the rest of the last part: the others have been written as they came.
