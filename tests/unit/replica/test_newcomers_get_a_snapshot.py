@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import structs
@@ -15,9 +16,14 @@ from angarium.modes import DeliveryMode
 from angarium.raft import Change, ChangeKind, ConfChange, SnapshotTemporarilyUnavailable
 from angarium.raft.messages import Message, MessageKind
 from angarium.replica.acks import Publishing
+from angarium.replica.catching_up import ADOPTION_ROOM_BYTES
 from angarium.replica.config import ReplicaConfig
+from angarium.replica.partition_files import PartitionFiles
 from angarium.replica.peers import ChunkReply, ChunkRequest, PeerMessage
 from angarium.replica.work import do_now
+
+if TYPE_CHECKING:
+    from angarium.log.segments.importing import SegmentImport
 
 FIRST, SECOND = NodeId(1), NodeId(2)
 TICKS_MAX = 200
@@ -320,3 +326,34 @@ def test_an_older_copy_writes_nothing_while_a_newer_one_is_opened() -> None:
     newcomer.deliver_from_peer(replies[0], via=source.id)
     two.carry()
     assert len(two.put_off) == 1
+
+
+def test_a_copy_takes_its_place_only_when_there_is_room_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = RaftGroupId(1)
+    two = a_leader_and_a_newcomer(group)
+    leader = two.hosts[FIRST].replicas[group]
+    for _ in range(3):
+        publish_one(two, group)
+    for work in leader.take_snapshot():
+        work()
+    newcomer = two.hosts[SECOND].replicas[group]
+    disk = newcomer._catching_up._disk
+    monkeypatch.setattr(disk, "free_bytes", lambda: ADOPTION_ROOM_BYTES)
+    adopted: list[object] = []
+    adopt = PartitionFiles.adopt
+
+    def adopted_now(self: PartitionFiles, importing: SegmentImport) -> None:
+        adopted.append(importing)
+        adopt(self, importing)
+
+    monkeypatch.setattr(PartitionFiles, "adopt", adopted_now)
+    add_second(two, group)
+    for _ in range(TICKS_MAX):
+        two.tick()
+    assert not adopted
+    monkeypatch.undo()
+    for _ in range(TICKS_MAX):
+        two.tick()
+    assert newcomer.partition.log.end_offset == leader.partition.log.end_offset
