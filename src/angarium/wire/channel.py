@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, cast
 from angarium.errors import AngariumError
 from angarium.wire.decoder import SCRATCH_BYTES, FrameDecoder
 from angarium.wire.errors import ConnectionLost, WireError
-from angarium.wire.flooding import FloodMeter, take_turn
+from angarium.wire.flooding import FloodMeter, gate_of, take_turn
 from angarium.wire.flooding.bounds import UNPROVEN_READ_BYTES
 from angarium.wire.frames import Frame, FrameKind, frame_head
 from angarium.wire.keepalive import Keepalive
@@ -97,7 +97,8 @@ class Channel(asyncio.BufferedProtocol):
             bytes_max=limits.outgoing_bytes_max if is_dialled else limits.handshake_bytes_max,
             on_room=self._read_on,
         )
-        self._flood = FloodMeter(frames_max=limits.control_frames_max)
+        unproven = None if is_dialled else gate_of(self.loop).unproven
+        self._flood = FloodMeter(frames_max=limits.control_frames_max, unproven=unproven)
         self._flood.look(self.loop.time())
         self._counted: frozenset[int] | None = NOTHING if is_dialled else None
         """Kinds of frames that are counted as control frames; None before login: all kinds."""

@@ -32,6 +32,17 @@ more, what the connection sends is handled in the share of time that all floods 
 CALM_UNPROVEN_MAX: Final = 32
 """The same before login. The longest login takes five frames."""
 
+UNPROVEN_FRAMES_MAX: Final = 1_024
+"""Counted frames a second of all connections together that have not logged in. With more, each that
+sends more than `CALM_LEAST` within `COUNTED_SECONDS` floods: many connections that stay just below
+`CALM_UNPROVEN_MAX` are slowed down as one flood."""
+
+CALM_LEAST: Final = 8
+"""Counted frames of one connection that are handled as they come even then: a login is no flood."""
+
+UNPROVEN_FRAMES_PER_TURN: Final = 64
+"""Counted frames of a connection that has not logged in, by weight, in one turn of the loop."""
+
 FLOODS_PERCENT_MAX: Final = 5
 """Share of the event loop's time that all flooding connections have together. They take turns in
 it, and wait for the rest of the time: their sockets are not read."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from angarium.wire.flooding.bounds import FLOODS_PERCENT_MAX, SLICE_SECONDS, SLICE_SECONDS_MAX
+from angarium.wire.flooding.unproven import UnprovenLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,8 @@ class FloodGate:
         self._clock = clock
         self._waiting: deque[Callable[[], None]] = deque()
         self._is_scheduled = False
+        self.unproven = UnprovenLoad(clock=clock)
+        """What all connections send that have not logged in."""
         self.turns = 0
         """Turns that were given."""
 

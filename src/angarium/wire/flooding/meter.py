@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from angarium.errors import LimitExceeded
 from angarium.wire.flooding.bounds import (
     CALM_FRAMES_MAX,
+    CALM_LEAST,
     CALM_UNPROVEN_MAX,
     CONTROL_FRAMES_MAX,
     COUNTED_SECONDS,
     FRAMES_WITH_WORK,
     SATURATED_BYTES,
 )
+
+if TYPE_CHECKING:
+    from angarium.wire.flooding.unproven import UnprovenLoad
 
 
 class TooManyFrames(LimitExceeded):
@@ -26,10 +32,17 @@ class FloodMeter:
         "control",
         "is_behind",
         "is_proven",
+        "unproven",
         "work",
     )
 
-    def __init__(self, *, frames_max: int = CONTROL_FRAMES_MAX, is_proven: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        frames_max: int = CONTROL_FRAMES_MAX,
+        is_proven: bool = False,
+        unproven: UnprovenLoad | None = None,
+    ) -> None:
         self.control = 0
         """Counted frames since counting began."""
         self.work = 0
@@ -38,6 +51,8 @@ class FloodMeter:
         """Whether the sender has logged in. Before that nothing is work."""
         self.is_behind = False
         """Whether frames wait for their turn among the floods."""
+        self.unproven = unproven
+        """What is counted before login is counted there as well, with that of other connections."""
         self._frames_max = frames_max
         self._began = 0.0
 
@@ -47,8 +62,13 @@ class FloodMeter:
 
         That and the bound are about the frames beyond those that come with work.
         """
-        calm = CALM_FRAMES_MAX if self.is_proven else CALM_UNPROVEN_MAX
-        return self.control - FRAMES_WITH_WORK * self.work > calm
+        beyond = self.control - FRAMES_WITH_WORK * self.work
+        if self.is_proven:
+            return beyond > CALM_FRAMES_MAX
+        if beyond <= CALM_LEAST:
+            return False
+        unproven = self.unproven
+        return beyond > CALM_UNPROVEN_MAX or (unproven is not None and unproven.is_over)
 
     @property
     def is_over(self) -> bool:
@@ -57,13 +77,18 @@ class FloodMeter:
 
     def count(self, frames: int = 1) -> None:
         """Count control frames; raises `TooManyFrames`."""
-        self.control += frames
+        self._add(frames)
         if self.is_over:
             raise TooManyFrames("control_frames_max", TOO_MANY)
 
     def note(self) -> None:
         """Count one frame without raising; the caller looks at `is_over` and has to act."""
-        self.control += 1
+        self._add(1)
+
+    def _add(self, frames: int) -> None:
+        self.control += frames
+        if not self.is_proven and self.unproven is not None:
+            self.unproven.add(frames)
 
     def look(self, now: float, *, size: int = 0) -> None:
         """Begin anew if it is time to, unless a flood goes on.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from angarium.errors import AngariumError, LimitExceeded, TooLarge
 from angarium.wire.errors import DeadlineExceeded
-from angarium.wire.flooding import FloodMeter, take_turn
+from angarium.wire.flooding import FloodMeter, gate_of, take_turn
 from angarium.wire.flooding.meter import TOO_MANY
 from angarium.wire.http.messages import Response, head_bytes, response_bytes
 from angarium.wire.http.request_reader import RequestReader, RequestRefused
@@ -101,7 +101,9 @@ class Connection(asyncio.Protocol):
         self._thrown_away = 0
         self._unproven_bytes = 0
         self.flood = FloodMeter(
-            frames_max=server.limits.control_frames_max, is_proven=server.is_known is None
+            frames_max=server.limits.control_frames_max,
+            is_proven=server.is_known is None,
+            unproven=gate_of(self._loop).unproven,
         )
         """Counts frames and requests that bring nothing further."""
         self.flood.look(self._loop.time())

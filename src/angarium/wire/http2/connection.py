@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from angarium.wire.flooding.bounds import UNPROVEN_FRAMES_PER_TURN
 from angarium.wire.http2 import frames as h2
 from angarium.wire.http2.frames import (
     ConnectionFailed,
@@ -42,6 +43,12 @@ HEADS_MAX: Final = 64
 
 HEAD_BYTES_MAX: Final = 4 << 10
 """Larger heads are not remembered: thousands of connections may be open."""
+
+SETTINGS_MAX: Final = 64
+"""Settings in one frame. There are seven; a frame with more than this ends the connection."""
+
+SETTINGS_PER_WEIGHT: Final = 4
+"""So many settings of one frame count as one more frame."""
 
 IN_VAIN_MAX: Final = 2
 """A client that has put a field into the header table so often that is another one for every
@@ -147,6 +154,8 @@ class Connection:
         self.has_more = False
         try:
             read = self._read(data, frames_max)
+            if not read and not self.nuisances.is_proven:
+                self.nuisances.count_control()  # it costs no less than a frame
         except ConnectionFailed as failure:
             self.fail(failure.code, failure.reason)
         else:
@@ -160,6 +169,7 @@ class Connection:
         size, frame_bytes_max = len(data), self._limits.frame_bytes_max
         read_head, handler_of, head_bytes = h2.read_head, self._handlers.get, h2.HEAD_BYTES
         nuisances = self.nuisances
+        control_max = nuisances.control + UNPROVEN_FRAMES_PER_TURN
         while size - position >= head_bytes and not self.is_over:
             length, flags, stream_id = read_head(data, position)
             kind = length & 0xFF
@@ -177,8 +187,11 @@ class Connection:
             position = end
             if self._block is not None and kind != h2.CONTINUATION:
                 raise protocol_error("a header block is sent in one go")
-            if kind <= h2.HEADERS and not nuisances.is_proven:
-                nuisances.count_control()  # the other kinds are counted by their handlers
+            if not nuisances.is_proven:
+                if kind <= h2.HEADERS:
+                    nuisances.count_control()  # the other kinds are counted by their handlers
+                if nuisances.control >= control_max:
+                    frames_max = 0  # by weight it was enough for one turn
             handler = handler_of(kind)
             try:
                 if handler is not None:
@@ -249,10 +262,10 @@ class Connection:
         block.count += 1
         block.data += payload
         limits = self._limits
-        if (
-            block.count > limits.continuations_max
-            or len(block.data) > limits.header_block_bytes_max
-        ):
+        # Before login only what the listener would take.
+        is_proven = self.nuisances.is_proven
+        bytes_max = limits.header_block_bytes_max if is_proven else limits.header_bytes_max
+        if block.count > limits.continuations_max or len(block.data) > bytes_max:
             raise too_much("a header block without an end")
         if flags & h2.END_HEADERS:
             self._block = None
@@ -267,6 +280,8 @@ class Connection:
         self, stream_id: int, block: bytes, *, ends: bool, is_own_parent: bool
     ) -> None:
         fields, varying = self._decoder.parted(block)
+        if self._decoder.weight:
+            self._weigh_head()
         if self._decoder.kept_in_vain >= IN_VAIN_MAX and not self._has_asked_for_no_table:
             self._has_asked_for_no_table = True
             self.out.append(_NO_TABLE)
@@ -295,9 +310,15 @@ class Connection:
 
     def _on_trailer_block(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         fields = self._decoder.decoded(block)
+        if self._decoder.weight:
+            self._weigh_head()
         stream = self.streams.get(stream_id)
         if stream is not None:  # else it is for one that we gave up
             self._on_trailers(stream, fields, ends=ends)
+
+    def _weigh_head(self) -> None:
+        weight, self._decoder.weight = self._decoder.weight, 0
+        self.nuisances.count_head(weight)
 
     def _head_of(self, stream_id: int, fields: tuple[Field, ...]) -> RequestHead:
         try:
@@ -403,8 +424,11 @@ class Connection:
             return
         if len(payload) % 6:
             raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "a setting has six bytes")
+        count = len(payload) // 6
+        if count > SETTINGS_MAX:
+            raise too_much("too many settings in one frame")
         # A frame with other windows costs as much as there are streams.
-        self.nuisances.count_control(1 + len(self.streams) // 16)
+        self.nuisances.count_control(1 + count // SETTINGS_PER_WEIGHT + len(self.streams) // 16)
         window = self.sender.stream_window
         for setting, value in h2.read_settings(payload):
             self.sender.set(setting, value)

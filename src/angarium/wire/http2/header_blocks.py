@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from angarium.wire.http2.frames import ConnectionFailed, ErrorCode
 from angarium.wire.http2.huffman import InvalidHuffman, huffman_decoded
-from angarium.wire.http2.request_heads import is_short_word, without
+from angarium.wire.http2.request_heads import VARYING_BYTES_MAX, is_short_word, without
 
 Field: TypeAlias = tuple[bytes, bytes]
 """A header's name and value."""
@@ -63,6 +63,14 @@ _STATIC: Final[tuple[Field, ...]] = (
 )  # fmt: skip
 _STATIC_COUNT: Final = len(_STATIC)
 
+FIELDS_MAX: Final = 512
+"""Fields of one header block; one with more ends the connection. With 32 bytes for each, as RFC
+9113 counts them, that is what the headers of one request may have."""
+
+FIELDS_PER_WEIGHT: Final = 8
+BYTES_PER_WEIGHT: Final = 256
+"""So much of a block takes about as long to decode as a frame takes."""
+
 _INTEGER_BITS_MAX: Final = 28
 """No number in a header block needs more; a longer one is meant to cost us something."""
 
@@ -78,6 +86,8 @@ class _Pattern(NamedTuple):
     def value_in(self, block: bytes) -> bytes | None:
         """Return the value; None if it is no short word, or the block no such block after all."""
         begin = len(self.before)
+        if len(block) - begin - len(self.behind) > 2 * VARYING_BYTES_MAX:
+            return None  # decoding it would be work that is done for nothing
         try:
             value, end = _string(block, begin)
         except (IndexError, InvalidHuffman, ConnectionFailed):
@@ -99,6 +109,8 @@ class HeaderDecoder:
         """What the client may have us keep, as far as it has heard."""
         self.kept_in_vain = 0
         """How often the table was given the varying field, which is another one the next time."""
+        self.weight = 0
+        """What was decoded, as frames that take as long; whoever counts it begins anew."""
         self._capacity = TABLE_BYTES_MAX
         self._recognised: dict[bytes, _Found] = {}
         self._patterns: list[_Pattern] = []
@@ -131,6 +143,7 @@ class HeaderDecoder:
             return found
         try:
             fields = self._read(block)
+            self.weight += len(fields) // FIELDS_PER_WEIGHT + len(block) // BYTES_PER_WEIGHT
         except (IndexError, InvalidHuffman):
             raise _damaged("a header block that nobody can decode") from None
         rest, value = without(self._varying, fields)
@@ -179,6 +192,8 @@ class HeaderDecoder:
                 if byte & 0x40:
                     self._add(field)
             fields.append(field)
+            if len(fields) > FIELDS_MAX:
+                raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many headers")
             room -= len(field[0]) + len(field[1]) + FIELD_OVERHEAD_BYTES
             if room < 0:
                 raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many bytes of headers")

@@ -3,7 +3,7 @@ request further. Each costs it next to nothing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from angarium.wire.flooding import FloodMeter
 from angarium.wire.flooding.meter import TOO_MANY
@@ -13,6 +13,9 @@ from angarium.wire.http2.sender import PIECE_BYTES_LEAST
 if TYPE_CHECKING:
     from angarium.wire.http2.http2_limits import Http2Limits
     from angarium.wire.http2.sender import Sender
+
+HEAD_WEIGHT_FREE: Final = 16
+"""What a header block weighs that is an ordinary request's after login, at the most: 4 KiB."""
 
 
 class Nuisances(FloodMeter):
@@ -48,9 +51,16 @@ class Nuisances(FloodMeter):
 
     def count_control(self, weight: int = 1) -> None:
         """Count a frame that brings no request further: some are needed, many are a nuisance."""
-        self.control += weight
+        self._add(weight)
         if self.is_over:
             raise too_much(TOO_MANY)
+
+    def count_head(self, weight: int) -> None:
+        """Count what it took to decode a header block; after login only that of a large one."""
+        if self.is_proven:
+            weight -= HEAD_WEIGHT_FREE
+        if weight > 0:
+            self.count_control(weight)
 
     def count_data(self, size: int, *, ends: bool) -> None:
         """Count a piece of a body as work, unless it is too small to be a part of anything; before

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final, cast
 
-from angarium.wire.flooding import take_turn
+from angarium.wire.flooding import gate_of, take_turn
 from angarium.wire.http2.connection import Connection
 from angarium.wire.http2.frames import ErrorCode
 from angarium.wire.listening import HandshakeLimits
@@ -66,6 +66,7 @@ class Http2Socket(asyncio.Protocol):
         self.listener = server.listener_of(self)
         self.connection = Connection(self.listener, server.limits, varying=server.varying)
         self.connection.nuisances.is_proven = not server.asks_who
+        self.connection.nuisances.unproven = gate_of(self._loop).unproven
         self.connection.nuisances.look(self._began_at)
 
     # --- what the loop calls --------------------------------------------------------------------

@@ -17,6 +17,7 @@ from angarium.wire.flooding import (
     TooManyFrames,
 )
 from angarium.wire.flooding.bounds import (
+    CALM_LEAST,
     CALM_UNPROVEN_MAX,
     COUNTED_SECONDS,
     FLOODS_PERCENT_MAX,
@@ -139,3 +140,28 @@ def test_a_turn_that_fails_does_not_end_the_turns_of_others() -> None:
         await taken.wait()
 
     run(story())
+
+
+def test_calm_connections_before_login_flood_together() -> None:
+    clock = Clock()
+    gate = FloodGate(clock=clock)
+    many = [FloodMeter(unproven=gate.unproven) for _ in range(64)]
+    for one in many:
+        one.count(CALM_UNPROVEN_MAX - 1)
+    assert all(one.is_flooding for one in many)
+    newcomer = FloodMeter(unproven=gate.unproven)
+    newcomer.count(CALM_LEAST)
+    assert not newcomer.is_flooding  # a login goes on
+    known = FloodMeter(unproven=gate.unproven, is_proven=True)
+    known.count(CALM_UNPROVEN_MAX)
+    assert not known.is_flooding
+    clock.now += 2 * COUNTED_SECONDS
+    assert not any(one.is_flooding for one in many)
+
+
+def test_a_few_connections_before_login_do_not_flood_together() -> None:
+    gate = FloodGate(clock=Clock())
+    few = [FloodMeter(unproven=gate.unproven) for _ in range(30)]
+    for one in few:
+        one.count(CALM_UNPROVEN_MAX)
+    assert not any(one.is_flooding for one in few)
