@@ -14,6 +14,7 @@ from angarium.doors.callers import Callers, Faces
 from angarium.doors.http.faces import Behind, HttpFace, nobodys
 from angarium.doors.http.observing import Strangers
 from angarium.doors.http.problems import READABLE_HEADERS, ProblemOut, problem
+from angarium.errors import LimitExceeded
 from angarium.wire.http import HttpLimits, HttpServer
 from angarium.wire.http.admission import Admission
 from angarium.wire.http.openapi import document
@@ -170,8 +171,15 @@ class HttpDoor:
         """Find out who asks, which takes work or fails, and have the request served then."""
         header = request.text_header(b"authorization")
         shown = request.connection.peer_certificate
-        face = await self._faces.found(header, source=request.source, certificate=shown)
-        request.connection.flood.is_proven = True
+        flood = request.connection.flood
+        try:
+            face = await self._faces.found(header, source=request.source, certificate=shown)
+        except LimitExceeded:
+            # Too many logins failed: this one is counted as those were, which were answered 401.
+            flood.is_proven = False
+            flood.note()
+            raise
+        flood.is_proven = True
         wait_s = 0.0 if face.counted.toll is None else face.counted.toll.begin_request()
         return await self._after(wait_s, face, request)
 
