@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from angarium.errors import InvalidArgument, LimitExceeded
+from angarium.errors import InvalidArgument, LimitExceeded, QuotaExceeded
 from angarium.wire.grpc.codes import GrpcCode
 from angarium.wire.grpc.messages import (
     PREFIX_BYTES,
@@ -69,6 +69,7 @@ class Call:
         "_head",
         "_held_bytes",
         "_is_gzip",
+        "_is_known",
         "_may_be_gzip",
         "_method",
         "_queued_bytes",
@@ -110,6 +111,7 @@ class Call:
         self._has_begun = False
         self._has_failed = False
         self._is_gzip = False
+        self._is_known = not server.asks_who
         self._trailing: Pairs = ()
         self._drain: asyncio.Future[None] | None = None
         self.is_over = False
@@ -140,8 +142,9 @@ class Call:
         return self._socket.host
 
     def proven(self) -> None:
-        """Note that the principal behind this connection is known: its frames are work from now
-        on."""
+        """Note that the principal behind this call is known: the frames of its connection are work
+        from now on, as far as they belong to such calls."""
+        self._is_known = True
         self._socket.connection.nuisances.is_proven = True
 
     @property
@@ -412,6 +415,8 @@ class Call:
         # Of a call that is over there is nobody to tell: a handler that was writing to it hears of
         # its end as an error.
         if not self.is_over:
+            if isinstance(error, QuotaExceeded) and not self._has_begun:
+                self._was_no_work()
             refusal = await self._server.refusal_of(error)
             self.refuse(refusal.code, refusal.message, refusal.pairs)
 
@@ -426,8 +431,13 @@ class Call:
         self._held_bytes += size
         self._server.received_bytes += size
 
+    def _was_no_work(self) -> None:
+        self._socket.connection.nuisances.count_refused(self._stream.pieces)
+
     def _close(self, code: GrpcCode) -> None:
         self.is_over = True
+        if not self._is_known:
+            self._was_no_work()
         server = self._server
         if self._requests is None:
             server.meters.ended(code, server.loop.time() - self._began)

@@ -92,8 +92,10 @@ class GrpcServer:
     ) -> None:
         """Prepare; a path is `/package.Service/Method`, and `refusal_of` says how a call ends whose
         handler, or whose bytes, led to an error. With `asks_who` handlers say by `Call.proven` that
-        a principal is known, and until then all frames of a connection are counted."""
+        a principal is known: until then all frames of a connection are counted, and a call that
+        ends before that is never work."""
         self.refusal_of = refusal_of
+        self.asks_who = asks_who
         self.limits = limits
         self.calls = 0
         """Under way."""

@@ -153,6 +153,8 @@ class Connection:
         self.nuisances.credit(self.sender)
         self.has_more = False
         try:
+            if self.nuisances.control:
+                self.nuisances.count_control(0)  # a call may have been counted meanwhile
             read = self._read(data, frames_max)
             if not read and not self.nuisances.is_proven:
                 self.nuisances.count_control()  # it costs no less than a frame
@@ -373,6 +375,7 @@ class Connection:
             return
         self.nuisances.count_data(len(payload), ends=flags & h2.END_STREAM != 0)
         stream.body_bytes += len(payload)
+        stream.pieces += 1
         if flags & h2.END_STREAM:
             self._check_whole(stream)
             self._listener.received(stream, payload, True)

@@ -76,6 +76,13 @@ class Nuisances(FloodMeter):
             self.work -= 1
             self.control += 1
 
+    def count_refused(self, pieces: int) -> None:
+        """Count a call of `pieces` that was refused to who asked, however it was begun: it was no
+        work. The next frame ends the connection if that was one too many."""
+        if self.is_proven:
+            self.work = max(0, self.work - 1 - pieces)
+            self.note()
+
     def credit(self, sender: Sender) -> None:
         """Count what was sent since the last time as work: clients ping with what they read."""
         if self.is_proven:

@@ -18,6 +18,7 @@ class Stream:
         "is_ended",
         "is_finished",
         "owner",
+        "pieces",
         "receive_window",
         "send_window",
         "to_credit",
@@ -53,6 +54,8 @@ class Stream:
         """Bytes that were read since the client was last let send more."""
         self.content_length = content_length
         self.body_bytes = 0
+        self.pieces = 0
+        """Frames that the body came in so far."""
         self.waiting: deque[memoryview] = deque()
         """What the windows had no room for."""
         self.waiting_bytes = 0
