@@ -29,11 +29,12 @@ class MessageTooBig(Exception):
 class FrameCutter:
     """Cuts what comes from one client into whole texts, and frames for wsproto."""
 
-    __slots__ = ("_bytes_max", "_is_within", "_left")
+    __slots__ = ("_is_within", "_left", "bytes_max")
 
     def __init__(self, *, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._left = b""
+        self.bytes_max = bytes_max
+        """What a frame may have."""
+        self._left = bytearray()
         """What was not cut: frames that wait, and the beginning of one that has not come to its
         end."""
         self._is_within = False
@@ -48,23 +49,24 @@ class FrameCutter:
 
         With `frames_max` of them there may be more in what is kept.
         """
-        data = self._left + data
+        left = self._left
+        left += data
         found: list[str | bytes] = []
-        at, size = 0, len(data)
+        at, size = 0, len(left)
         while size - at > 1 and len(found) < frames_max:
-            first, second = data[at], data[at + 1]
+            first, second = left[at], left[at + 1]
             opcode, length, body = first & _OPCODE, second & 0x7F, at + 2
             if length >= _SHORT:
                 body += 2 if length == _SHORT else 8
                 if size < body:
                     break
-                length = int.from_bytes(data[at + 2 : body])
+                length = int.from_bytes(left[at + 2 : body])
             if opcode not in _TEXTS and (opcode not in _CONTROLS or length > _CONTROL_BYTES_MAX):
                 # It breaks the rules, or ours: wsproto says which, at once.
-                found.append(data[at:])
-                self._left = b""
+                found.append(bytes(left[at:]))
+                left.clear()
                 return found
-            if length > self._bytes_max:
+            if length > self.bytes_max:
                 raise MessageTooBig
             body += 4 if second & _MASKED else 0
             end = body + length
@@ -72,16 +74,16 @@ class FrameCutter:
                 break
             text = None
             if first == _WHOLE_TEXT and second & _MASKED and not self._is_within:
-                text = _text(data[body:end], data[body - 4 : body])
+                text = _text(left[body:end], left[body - 4 : body])
             elif opcode in _TEXTS:
                 self._is_within = not first & _LAST
-            found.append(data[at:end] if text is None else text)
+            found.append(bytes(left[at:end]) if text is None else text)
             at = end
-        self._left = data[at:]
+        del left[:at]  # which moves nothing: bytes that dribble in are not copied again and again
         return found
 
 
-def _text(masked: bytes, mask: bytes) -> str | None:
+def _text(masked: bytearray, mask: bytearray) -> str | None:
     """Return a text that was masked; None if it is none."""
     size = len(masked)
     key = (mask * (size // 4 + 1))[:size]

@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 MESSAGES_WAITING_MAX: Final = 256
 """Messages from a client that wait to be taken. At the bound the connection is not read from."""
 
+GUEST_MESSAGE_BYTES_MAX: Final = 32 << 10
+"""The first message of a client that has still to say who it is."""
+
+READ_BYTES_LEAST: Final = 64
+"""What is read at once of a message after login. A smaller read that makes no frame whole is
+counted."""
+
 OVER_QUOTA_SECONDS: Final = 1.0
 """How long a client that is over its quota is not read, if it is not known how long that should
 be."""
@@ -69,14 +76,21 @@ class WebSocket:
         """
         self._connection = request.connection
         self._limits = request.connection.limits
-        self._cutter = FrameCutter(bytes_max=self._limits.message_bytes_max)
+        bytes_max = self._limits.message_bytes_max
+        self._cutter = FrameCutter(
+            bytes_max=min(bytes_max, GUEST_MESSAGE_BYTES_MAX) if is_guest else bytes_max
+        )
         self._frames = Frames(ConnectionType.SERVER)
         self._parts: list[str | bytes] = []
         self._size = 0
+        self._kept_bytes = 0
+        """Bytes that came and were not looked at."""
         self._waiting: deque[str] = deque()
         self._arrived = asyncio.Event()
         self._is_over = False
         self._is_guest = is_guest
+        self._has_said = False
+        """A guest's first message has come, by which it says who it is."""
         self.is_full = False
         """Too many messages wait to be taken: nothing more is read."""
         self.tolled: Tolled | None = None
@@ -146,6 +160,7 @@ class WebSocket:
         """Take bytes; `go_on` is called when frames in them may be handled."""
         if not self._is_over:
             self._silent_rounds = 0
+            self._kept_bytes += len(data)
             self._cutter.keep(data)
 
     def go_on(self) -> None:
@@ -153,7 +168,9 @@ class WebSocket:
         if self._is_over or self.is_full:
             return
         connection = self._connection
-        per_turn = CALM_UNPROVEN_MAX if self._is_guest else self._limits.frames_per_turn
+        per_turn = self._limits.frames_per_turn
+        if self._is_guest:  # behind its first message others may be longer
+            per_turn = CALM_UNPROVEN_MAX if self._has_said else 1
         frames_max = min(per_turn, MESSAGES_WAITING_MAX - len(self._waiting))
         try:
             found = self._cutter.cut(frames_max=frames_max)
@@ -167,6 +184,9 @@ class WebSocket:
                     self._frames.receive_data(one)
                     self._hear_events()
             self._count(counted, len(found) - counted)
+            if not found:
+                self._count_dribble()
+            self._kept_bytes = 0
         except MessageTooBig:
             self._close_too_big()
         except TooManyFrames:
@@ -205,6 +225,11 @@ class WebSocket:
                 rest_s = getattr(error, "retry_after", OVER_QUOTA_SECONDS)
             self._connection.rest(rest_s)
 
+    def _count_dribble(self) -> None:
+        """Count a read that made no frame whole, if it is a guest's or next to nothing."""
+        if self._kept_bytes and (self._is_guest or self._kept_bytes < READ_BYTES_LEAST):
+            self._connection.flood.count()
+
     def _hear_events(self) -> None:
         for event in self._frames.events():
             match event:
@@ -228,7 +253,7 @@ class WebSocket:
         if event.data:
             self._parts.append(event.data)
         self._size += len(event.data)
-        if self._size > self._limits.message_bytes_max:
+        if self._size > self._cutter.bytes_max:
             self._close_too_big()
         elif event.message_finished:
             text = "".join(str(part) for part in self._parts)
@@ -239,13 +264,16 @@ class WebSocket:
     def _arrive(self, text: str) -> None:
         if self._is_over:
             return  # what came behind a goodbye
+        if self._is_guest and not self._has_said:
+            self._has_said = True
+            self._cutter.bytes_max = self._limits.message_bytes_max
         self._waiting.append(text)
         self._arrived.set()
         if len(self._waiting) >= MESSAGES_WAITING_MAX:
             self.is_full = True
 
     def _close_too_big(self) -> None:
-        self.close(TOO_BIG, f"a message has up to {self._limits.message_bytes_max} bytes")
+        self.close(TOO_BIG, f"a message has up to {self._cutter.bytes_max} bytes")
 
     def _tell(self, event: CloseConnection | Ping | Pong) -> None:
         try:

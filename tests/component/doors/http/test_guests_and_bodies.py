@@ -11,10 +11,12 @@ import pytest
 import websockets
 from tests.component.doors.http.opened_http import LOCALHOST
 from tests.component.doors.http.test_who_asks import Guarded, basic, guarded
+from tests.floods.frames import Cell, Proof, opening
 from tests.on_a_loop import eventually, run
 
 from angarium.doors.callers import Callers
 from angarium.doors.http import HttpDoor, HttpLimits
+from angarium.wire.flooding import Door
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -126,5 +128,44 @@ def test_who_has_said_who_it_is_finds_no_room_among_too_many_streams() -> None:
                 await second.send(json.dumps(PROOF))
                 told = json.loads(await second.recv())
                 assert (told["type"], told["limit"]) == ("error", "streams_max")
+
+    run(check())
+
+
+def test_a_guests_first_message_is_short_and_those_behind_its_login_need_not_be() -> None:
+    async def check() -> None:
+        async with limited() as it:
+            async with it.socket("/v1/socket") as ws:
+                await ws.send("x" * 40_000)
+                with pytest.raises(websockets.ConnectionClosed) as closed:
+                    await ws.recv()
+                assert closed.value.rcvd is not None
+                assert closed.value.rcvd.code == 1009
+            async with it.socket("/v1/socket") as ws:
+                await ws.send(json.dumps(PROOF))
+                long = {"type": "publish", "id": "1", "topic": "orders", "value": "x" * 100_000}
+                await ws.send(json.dumps(long))
+                assert json.loads(await ws.recv())["type"] == "authenticated"
+                assert json.loads(await ws.recv())["id"] == "1"
+
+    run(check())
+
+
+def test_a_message_that_dribbles_in_before_login_ends_its_connection() -> None:
+    async def check() -> None:
+        async with limited(control_frames_max=100) as it:
+            cell = Cell(Door.WEBSOCKET, "ping", False)
+            (upgrade,) = opening(cell, Proof("", ""))
+            reader, writer = await said(it, upgrade)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"\x81\xfe" + (30_000).to_bytes(2) + bytes(4))
+            ended = asyncio.ensure_future(reader.read())
+            for _ in range(29_000):
+                await asyncio.sleep(0.001)
+                if ended.done():
+                    break
+                writer.write(b"a")
+            assert (await ended)[2:4] == (1008).to_bytes(2)
+            writer.close()
 
     run(check())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,3 +95,19 @@ def test_what_breaks_the_rules_is_handed_on_at_once(opcode: int) -> None:
 def test_a_text_that_is_none_is_left_to_wsproto() -> None:
     frame = bytes([0x81, 0x81, 0, 0, 0, 0, 0xFF])
     assert FrameCutter(bytes_max=BYTES_MAX).cut(frame) == [frame]
+
+
+def test_a_message_that_dribbles_in_is_not_copied_for_each_byte() -> None:
+    size = 1 << 20
+    cutter = FrameCutter(bytes_max=size)
+    cutter.keep(b"\x81\xff" + size.to_bytes(8) + bytes(4) + b"a" * (size - 4_000))
+    tracemalloc.start()
+    try:
+        for _ in range(3_999):
+            cutter.keep(b"a")
+            assert cutter.cut() == []
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < size + size // 2
+    assert cutter.cut(b"a") == ["a" * size]
