@@ -221,10 +221,10 @@ class LocalConsumption:
             return refusal
         reason = "no leader has answered in time" if refusal is None else str(refusal)
         if is_known:
-            return NotLeader(f"no partition of {topic} has a leader to attach to: {reason}")
+            return NotLeader(f"{reason}; no partition of {topic} has a leader to attach to")
         return NotLeader(
-            f"no leader of {topic} knows the group {self.membership.group}, and partition 0, which "
-            f"settles what a new group is, cannot do so now: {reason}"
+            f"{reason}; no leader of {topic} knows the group {self.membership.group}, and only "
+            "partition 0 settles what a new group is"
         )
 
     async def _join(self, attachment: Attachment) -> None:

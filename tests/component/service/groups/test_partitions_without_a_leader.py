@@ -112,7 +112,7 @@ async def test_a_new_group_is_refused_with_the_reason_until_the_first_partition_
 ) -> None:
     async with spread(tmp_path) as here:
         await here.lose_first()
-        with pytest.raises(NotLeader, match="partition 0, which settles what a new group is") as no:
+        with pytest.raises(NotLeader, match="only partition 0 settles what a new group is") as no:
             await consume(here.service, kind=GroupKind.STREAM)
         assert no.value.retriable
         assert await here.service.list_groups() == (), "it was not opened anywhere"
