@@ -35,10 +35,17 @@ async def _publish(client: Client, topic: str, stop: asyncio.Event) -> int:
 
 async def _read(geo: Calls, topic: str, seen: Counter[str], total: asyncio.Future[int]) -> None:
     call = geo.Subscribe(geo.message("SubscribeRequest", topics={topic: 0}), metadata=PROOF)
+    reading = asyncio.ensure_future(call.read())
+    # The last record may come before it is known how many there are.
     while not total.done() or seen.total() < total.result():
-        key, number = (await call.read()).body.decode().split()
-        assert int(number) == seen[key], f"{key}: {number} came instead of {seen[key]}"
-        seen[key] += 1
+        waited = {reading} if total.done() else {reading, total}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            key, number = reading.result().body.decode().split()
+            assert int(number) == seen[key], f"{key}: {number} came instead of {seen[key]}"
+            seen[key] += 1
+            reading = asyncio.ensure_future(call.read())
+    reading.cancel()
     call.cancel()
 
 
