@@ -95,6 +95,8 @@ class Connection(asyncio.Protocol):
         self._request: Request | None = None
         self._task: asyncio.Task[None] | None = None
         self._proving: asyncio.Task[None] | None = None
+        self._is_refuted = False
+        """Whether the credentials of the present body were checked, and are wrong."""
         """Checks the credentials of a body that is not complete."""
         self._websocket: WebSocket | None = None
         self._is_last = False
@@ -199,7 +201,7 @@ class Connection(asyncio.Protocol):
             if self.flood.is_over:
                 self._refuse(_too_many())
             elif self.flood.is_flooding and not self._is_waiting:
-                if self._reader.in_body and not self._reader.is_proven:
+                if self._reader.in_body and not (self._reader.is_proven or self._is_refuted):
                     self._proving = self._loop.create_task(self._prove(self._begin_waiting()))
                 else:
                     self.wait_for_turn()
@@ -207,21 +209,22 @@ class Connection(asyncio.Protocol):
     async def _prove(self, go_on: Callable[[], None]) -> None:
         """Check the credentials of a body before it is complete, and read on after that.
 
-        It comes in small parts: they are work if the client can log in, and a flood if not.
+        It comes in small parts: they are work if the client can log in, and a flood if not. A flood
+        is not refused at once: the client would connect again, and each connection gets its first
+        read at full speed.
         """
-        error: AngariumError | None = None
         try:
             await self._server.prove(_text(self._reader.authorization), self)
-        except AngariumError as refused:
-            error = refused
+        except AngariumError:
+            self._is_refuted = True
         finally:
             self._proving = None
         if self._transport is None:
             return
-        if self.state is State.CLOSING or error is not None:
-            if error is not None and self.state is not State.CLOSING:
-                self._refuse(error)
-        else:
+        if self._is_refuted:
+            take_turn(self._loop, self.flood, go_on)
+            return
+        if self.state is not State.CLOSING:
             self._reader.is_proven = self.flood.is_proven = True
             self.flood.begin_anew()
             self._forget_unproven()
@@ -332,6 +335,7 @@ class Connection(asyncio.Protocol):
         is_known = self._server.is_known
         if is_known is None:
             return True
+        self._is_refuted = False
         self.flood.is_proven = is_known(_text(authorization), self)
         return self.flood.is_proven
 
